@@ -1,0 +1,24 @@
+# Everything a contributor runs. CONTRIBUTING.md says more.
+
+# By version and not through go.mod: its dependencies would become the module's.
+GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: help test race lint ci
+
+help:
+	@echo 'make test   the tests, with cgo and without; on a real Apache Kafka too where Java and Maven are there'
+	@echo 'make race   the tests with the race detector'
+	@echo 'make lint   formatting, go vet, golangci-lint, shellcheck'
+	@echo 'make ci     what CI runs (it installs what is missing)'
+
+test:
+	@scripts/test
+
+race:
+	@scripts/test race
+
+lint:
+	@scripts/lint "$(GOLANGCI_LINT)"
+
+ci:
+	@.ci/run
