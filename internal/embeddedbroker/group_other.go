@@ -1,0 +1,7 @@
+//go:build !unix
+
+package embeddedbroker
+
+import "syscall"
+
+func ownProcessGroup() *syscall.SysProcAttr { return nil }
