@@ -1,0 +1,88 @@
+package statestore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Sync waits until everything committed so far is on the disk. Any goroutine may call it.
+func (s *TaskStore) Sync() error {
+	s.ending.RLock()
+	defer s.ending.RUnlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return s.syncNow()
+}
+
+func (s *TaskStore) syncNow() error {
+	upTo := s.committed.Load()
+	if s.durable.Load().seq >= upTo.seq {
+		return nil
+	}
+	// An empty log record that is synced takes with it all that were written before.
+	if err := s.db.Write("sync", func(db *pebble.DB) error { return db.LogData(nil, pebble.Sync) }); err != nil {
+		return err
+	}
+	for {
+		d := s.durable.Load()
+		if d.seq >= upTo.seq || s.durable.CompareAndSwap(d, upTo) {
+			return nil
+		}
+	}
+}
+
+// Flush does nothing, and is here for those who come from Kafka Streams, where a store is
+// flushed at a commit. Here data, offsets and positions are committed together: ask for a
+// commit with ctx.Commit() of the processor's context.
+func (s *TaskStore) Flush() error { return nil }
+
+// syncer syncs a task store some time after it was written to. An idle store has no
+// goroutine and no timer.
+type syncer struct {
+	s *TaskStore
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	armed   bool
+	stopped bool
+	running sync.WaitGroup
+}
+
+func (y *syncer) init(s *TaskStore) { y.s = s }
+
+// arm is called after each write that did not wait for the disk.
+func (y *syncer) arm() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.armed || y.stopped {
+		return
+	}
+	y.armed = true
+	y.running.Add(1)
+	y.timer = time.AfterFunc(y.s.o.SyncInterval, y.run)
+}
+
+func (y *syncer) run() {
+	defer y.running.Done()
+	y.s.resources.r.LimitSync(func() {
+		// What is committed from here on arms the timer again. A failure is latched and logged.
+		y.mu.Lock()
+		y.armed = false
+		y.mu.Unlock()
+		_ = y.s.syncNow()
+	})
+}
+
+// stop ends the timer and waits for a sync that is running.
+func (y *syncer) stop() {
+	y.mu.Lock()
+	y.stopped = true
+	if y.timer != nil && y.timer.Stop() {
+		y.running.Done()
+	}
+	y.mu.Unlock()
+	y.running.Wait()
+}
