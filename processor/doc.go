@@ -1,0 +1,49 @@
+// Package processor is what a stream application computes: records with types, processors,
+// stores that are declared once and opened by handle, and the topology that connects them.
+//
+// A processor is a type with a method Process. It forwards records to what stands behind it,
+// and reaches the stores whose handles were named where it was added:
+//
+//	var seen = processor.KeyValue("seen", serde.String, serde.Int64)
+//
+//	type dedupe struct{}
+//
+//	func (dedupe) Process(ctx processor.Context[string, string], r processor.Record[string, string]) error {
+//		s := seen.In(ctx)
+//		if _, dup, err := s.Get(r.Key); dup || err != nil {
+//			return err
+//		}
+//		if err := s.Put(r.Key, r.Timestamp.UnixMilli()); err != nil {
+//			return err
+//		}
+//		return ctx.Forward(r)
+//	}
+//
+// It stands in a stream of package streams (streams.Process), or in a [Topology] built by
+// hand.
+//
+// # For the maintainer
+//
+// Owns: [Record], [Processor] and [Context]; the store handles ([KeyValue],
+// [TimestampedKeyValue]) and the typed stores they open; [Topology], its check, its
+// sub-topologies and its description; [Instance], one task's running copy of a sub-topology.
+//
+// Never: talks to Kafka, decides when to commit, starts a goroutine, keeps state outside the
+// stores it was given.
+//
+// Called by: users (to write processors), streams (whose DSL builds topologies of this
+// package), task (which runs instances), embedded (which opens stores through the same handles).
+//
+// Goroutine: a [Topology] is built by one goroutine and immutable after [Topology.Build]. An
+// [Instance] and all below it (contexts, stores, processors) belong to the goroutine that
+// owns the task.
+//
+// Invariants:
+//
+//	P1  Types are checked when the topology is built: a record is never boxed or type-asserted
+//	    on its way from node to node.
+//	P2  Null is not a value: it is marked in the record, and a processor can tell. See [Record].
+//	P3  A processor reaches only the stores connected to it.
+//	P4  Everything a record caused (writes, outputs) has happened when [Instance.Process]
+//	    returns; nothing is kept for later but punctuations.
+package processor

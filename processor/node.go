@@ -1,0 +1,120 @@
+package processor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// processorNode runs one processor.
+type processorNode[KIn, VIn, KOut, VOut any] struct {
+	p   Processor[KIn, VIn, KOut, VOut]
+	ctx nodeContext[KOut, VOut]
+}
+
+func newProcessorNode[KIn, VIn, KOut, VOut any](in *Instance, n *node, p Processor[KIn, VIn, KOut, VOut]) (any, error) {
+	if p == nil {
+		return nil, fmt.Errorf("the function that makes it gives nil")
+	}
+	stores := &Stores{owner: n.String(), clock: &in.clock}
+	for _, def := range in.sub.Stores {
+		if !slices.Contains(n.stores, def.Name) {
+			continue
+		}
+		kv, err := in.env.Store(def.Name)
+		if err != nil {
+			return nil, err
+		}
+		stores.open = append(stores.open, openStore{def: def, raw: kv})
+	}
+	r := &processorNode[KIn, VIn, KOut, VOut]{p: p}
+	r.ctx = nodeContext[KOut, VOut]{in: in, name: n.name, stores: stores, children: receivers[KOut, VOut](in, n)}
+	for _, c := range n.children {
+		r.ctx.names = append(r.ctx.names, c.name)
+	}
+	return r, nil
+}
+
+// init comes before Close in any case: a processor whose Init failed half way has something
+// to close.
+func (n *processorNode[KIn, VIn, KOut, VOut]) init() error {
+	if c, ok := n.p.(Closer); ok {
+		n.ctx.in.closers = append(n.ctx.in.closers, closer{n.ctx.name, c})
+	}
+	if i, ok := n.p.(Initer[KOut, VOut]); ok {
+		return i.Init(&n.ctx)
+	}
+	return nil
+}
+
+// receive lets stores see the record's own timestamp while the processor has it: a parent may
+// have given it another one.
+func (n *processorNode[KIn, VIn, KOut, VOut]) receive(r Record[KIn, VIn]) error {
+	in := n.ctx.in
+	was, from := in.clock.now, in.node
+	in.clock.now, in.node = r.Timestamp, n.ctx.name
+	err := n.p.Process(&n.ctx, r)
+	in.clock.now = was
+	if err == nil { // else in.node stays where it happened
+		in.node = from
+	}
+	return err
+}
+
+// nodeContext is the context of one processor. It lives as long as the instance, so that
+// handing it to the processor costs nothing.
+type nodeContext[K, V any] struct {
+	in       *Instance
+	name     string
+	stores   *Stores
+	children []receiver[K, V]
+	names    []string // of the children
+}
+
+func (c *nodeContext[K, V]) Stores() *Stores { return c.stores }
+
+func (c *nodeContext[K, V]) Forward(r Record[K, V]) error {
+	for _, child := range c.children {
+		if err := child.receive(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *nodeContext[K, V]) ForwardTo(child string, r Record[K, V]) error {
+	for i, name := range c.names {
+		if name == child {
+			return c.children[i].receive(r)
+		}
+	}
+	return fmt.Errorf("processor %s has no child %s; its children are %v", c.name, child, c.names)
+}
+
+func (c *nodeContext[K, V]) Commit()               { c.in.env.Commit() }
+func (c *nodeContext[K, V]) StreamTime() time.Time { return c.in.streamTime }
+func (c *nodeContext[K, V]) Now() time.Time        { return c.in.env.Now() }
+func (c *nodeContext[K, V]) TaskID() TaskID        { return c.in.env.TaskID }
+
+func (c *nodeContext[K, V]) Metadata() (RecordMetadata, bool) {
+	if !c.in.inRecord {
+		return RecordMetadata{}, false
+	}
+	return c.in.meta, true
+}
+
+func (c *nodeContext[K, V]) Schedule(interval time.Duration, by PunctuationType, f Punctuator) func() {
+	var start int64
+	if by == WallClockTime {
+		start = c.in.env.Now().UnixMilli()
+	}
+	return c.in.punct.add(c.name, interval, by, start, f)
+}
+
+// Drop counts a record that an operator dropped, with the reason. It is for operators of the
+// DSL; a processor of a user simply forwards nothing.
+func Drop[K, V any](ctx Context[K, V], reason string) {
+	if c, ok := ctx.(*nodeContext[K, V]); ok && c.in.env.Dropped != nil {
+		c.in.env.Dropped(c.name, reason)
+	}
+}

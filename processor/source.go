@@ -1,0 +1,58 @@
+package processor
+
+import (
+	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/serde"
+)
+
+// receiver is the typed side of a node: where records come in. That every child of a node
+// is a receiver of its types was checked by Build (P1).
+type receiver[K, V any] interface {
+	receive(r Record[K, V]) error
+}
+
+func receivers[K, V any](in *Instance, n *node) []receiver[K, V] {
+	var out []receiver[K, V]
+	for _, c := range n.children {
+		out = append(out, in.runtime[c].(receiver[K, V]))
+	}
+	return out
+}
+
+// sourceNode decodes records and sends them to its children.
+type sourceNode[K, V any] struct {
+	in       *Instance
+	name     string
+	key      serde.Serde[K]
+	val      serde.Serde[V]
+	children []receiver[K, V]
+}
+
+func newSourceNode[K, V any](in *Instance, n *node, key serde.Serde[K], val serde.Serde[V]) (any, error) {
+	return &sourceNode[K, V]{in, n.name, key, val, receivers[K, V](in, n)}, nil
+}
+
+func (s *sourceNode[K, V]) process(r *kafka.Record) (err error) {
+	s.in.node = s.name
+	rec := Record[K, V]{Timestamp: s.in.clock.now, Headers: r.Headers}
+	if r.Key == nil {
+		rec.NullKey = !serde.HasNil[K]()
+	} else if rec.Key, err = s.key.Decode(r.Key); err != nil {
+		return decodeError(r, s.key.Name(), serde.PartKey, err)
+	}
+	if r.Value == nil {
+		rec.NullValue = !serde.HasNil[V]()
+	} else if rec.Value, err = s.val.Decode(r.Value); err != nil {
+		return decodeError(r, s.val.Name(), serde.PartValue, err)
+	}
+	for _, c := range s.children {
+		if err := c.receive(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeError(r *kafka.Record, name string, part serde.Part, err error) error {
+	return &serde.Error{Serde: name, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Part: part, Err: err}
+}
