@@ -1,0 +1,56 @@
+// Package testbroker gives tests their brokers: an embedded one always, a real one where
+// it was started for them.
+//
+// Owns: the environment variables TIDEMARK_TEST_BROKERS (addresses of a real Apache Kafka,
+// separated by commas) and TIDEMARK_REQUIRE_REAL (not empty: its absence is a failure).
+//
+// Never: starts a real broker (a script of the project does), or is imported by anything
+// but tests.
+//
+// Called by: tests of every package that talks to Kafka, on their own goroutine.
+//
+// Invariant: brokers are shared by tests that run at the same time, so names come from
+// Broker.Name.
+package testbroker
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/tidemark-streams/tidemark/kafka/kafkatest"
+)
+
+// Broker is a broker for a test.
+type Broker = kafkatest.Broker
+
+// Kfake starts an embedded cluster for the duration of the test, see
+// [kafkatest.Embedded]. Broker.Cluster injects faults.
+func Kfake(t testing.TB, opts ...kfake.Opt) Broker {
+	t.Helper()
+	return kafkatest.Embedded(t, opts...)
+}
+
+// Real gives the real broker that TIDEMARK_TEST_BROKERS names. Without one it skips the
+// test, or fails it if TIDEMARK_REQUIRE_REAL is set.
+func Real(t testing.TB) Broker {
+	t.Helper()
+	addrs := os.Getenv("TIDEMARK_TEST_BROKERS")
+	if addrs == "" {
+		if os.Getenv("TIDEMARK_REQUIRE_REAL") != "" {
+			t.Fatal("TIDEMARK_REQUIRE_REAL is set, but TIDEMARK_TEST_BROKERS names no broker")
+		}
+		t.Skip("no real broker: TIDEMARK_TEST_BROKERS is empty")
+	}
+	return Broker{Addrs: strings.Split(addrs, ",")}
+}
+
+// Each runs a subtest on the embedded broker and one on the real broker, which is skipped
+// where there is none.
+func Each(t *testing.T, test func(t *testing.T, b Broker)) {
+	t.Helper()
+	t.Run("kfake", func(t *testing.T) { test(t, Kfake(t)) })
+	t.Run("kafka", func(t *testing.T) { test(t, Real(t)) })
+}
