@@ -1,0 +1,157 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/processor"
+	"github.com/tidemark-streams/tidemark/statestore"
+)
+
+// Guarantee says what a crash may do to outputs. State is exact in both.
+type Guarantee uint8
+
+const (
+	// AtLeastOnce shows outputs at once; a crash may repeat those of one commit interval.
+	AtLeastOnce Guarantee = iota
+	// ExactlyOnce puts outputs into the commit's transaction: each is read exactly once by
+	// readers that use read_committed.
+	ExactlyOnce
+)
+
+// String gives the guarantee's usual name.
+func (g Guarantee) String() string {
+	if g == ExactlyOnce {
+		return "exactly-once"
+	}
+	return "at-least-once"
+}
+
+// Limits bound an interval. The zero value of each field is its default.
+type Limits struct {
+	// CommitInterval is the time from the first record of an interval to its commit, and the
+	// latency of a hop through a repartition topic. Default 100 ms.
+	CommitInterval time.Duration
+	// CommitRecords commits earlier after so many records. Default: no bound.
+	CommitRecords int
+	// MaxDirtyBytes commits earlier when a worker's tasks hold so many bytes of uncommitted
+	// writes. Default 32 MiB.
+	MaxDirtyBytes int
+	// MaxHeldBytes commits earlier when a worker holds so many bytes of output records that
+	// wait for their transaction. Default 32 MiB.
+	MaxHeldBytes int
+	// MaxTaskIdle is how long a task waits for records of a partition that has none, so that
+	// its partitions are merged by timestamp. Default 0: not at all.
+	MaxTaskIdle time.Duration
+	// BufferedRecords is how many records of one partition may wait; behind it the partition
+	// is paused. Default 20,000.
+	BufferedRecords int
+	// IdleCommitInterval is after how long an idle task commits its offsets again, so that the
+	// broker does not expire them. Default 30 minutes.
+	IdleCommitInterval time.Duration
+	// RetryTimeout bounds the waiting for a broker at one step before the step is given up,
+	// reported and begun anew. Default 30 s.
+	RetryTimeout time.Duration
+}
+
+// Defaults fills the zero fields.
+func (l *Limits) Defaults() {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	defInt := func(d *int, v int) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&l.CommitInterval, 100*time.Millisecond)
+	def(&l.IdleCommitInterval, 30*time.Minute)
+	def(&l.RetryTimeout, 30*time.Second)
+	defInt(&l.MaxDirtyBytes, 32<<20)
+	defInt(&l.MaxHeldBytes, 32<<20)
+	defInt(&l.BufferedRecords, 20_000)
+}
+
+// Validate reports every field that makes no sense.
+func (l Limits) Validate() error {
+	var errs []error
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{{"CommitInterval", l.CommitInterval}, {"MaxTaskIdle", l.MaxTaskIdle}, {"IdleCommitInterval", l.IdleCommitInterval}, {"RetryTimeout", l.RetryTimeout}} {
+		if d.v < 0 {
+			errs = append(errs, fmt.Errorf("%s is %v: it must not be negative", d.name, d.v))
+		}
+	}
+	for _, n := range []struct {
+		name string
+		v    int
+	}{{"CommitRecords", l.CommitRecords}, {"MaxDirtyBytes", l.MaxDirtyBytes}, {"MaxHeldBytes", l.MaxHeldBytes}, {"BufferedRecords", l.BufferedRecords}} {
+		if n.v < 0 {
+			errs = append(errs, fmt.Errorf("%s is %d: it must not be negative", n.name, n.v))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// StartPosition says where a group without offsets begins.
+type StartPosition struct {
+	// Spec is kafka.Earliest, kafka.LastStable for the end, or a time in milliseconds.
+	Spec kafka.OffsetSpec
+}
+
+// Config is what a [Worker] works with. All fields without a default are needed.
+type Config struct {
+	// Name of the worker, for messages.
+	Name      string
+	AppID     string
+	Topology  *processor.Topology
+	Guarantee Guarantee
+	Limits    Limits
+	Start     StartPosition
+	// Topics describes every topic that the topology reads or writes and every changelog, by
+	// its real name.
+	Topics map[string]kafka.Topic
+	// OpenStore opens the task's store.
+	OpenStore func(id processor.TaskID) (*statestore.TaskStore, error)
+	// Started is the member under which the tasks are given to the worker, Member gives the
+	// present one.
+	Started kafka.Member
+	Member  func() kafka.Member
+	// ExtractTimestamp, if not nil, replaces the records' own timestamps.
+	ExtractTimestamp func(r *kafka.Record, streamTime time.Time) (int64, error)
+	// Now is the wall clock; nil is time.Now.
+	Now    func() time.Time
+	Logger *slog.Logger
+	// Changed, if not nil, is called when [Worker.Status] has changed in more than counters.
+	Changed func()
+	Clients
+}
+
+// Clients are where the worker's Kafka clients come from. Those it opens it closes: a
+// reload opens new ones, since a library's may be of no use after an error.
+type Clients struct {
+	// Admin is shared, and not closed by the worker.
+	Admin         kafka.Admin
+	Consumer      func() (kafka.Consumer, error)
+	Transactional func() (kafka.Transactional, error)
+	// Outputs opens the producer of the user's sinks; it is used under [AtLeastOnce] only.
+	Outputs func() (kafka.Producer, error)
+}
+
+// ChangelogTopic is the name of a store's changelog.
+func ChangelogTopic(appID, store string) string { return appID + "-" + store + "-changelog" }
+
+// RealTopic is the name in Kafka of a topic of the topology: internal ones carry the
+// application id as prefix.
+func RealTopic(t *processor.Topology, appID, topic string) string {
+	if _, internal := t.Internal(topic); internal {
+		return appID + "-" + topic
+	}
+	return topic
+}

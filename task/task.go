@@ -1,0 +1,287 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/processor"
+	"github.com/tidemark-streams/tidemark/statestore"
+)
+
+// Task is one task: the sources' queues, the store and the running copy of the sub-topology.
+// Its worker's goroutine owns it.
+type Task struct {
+	id    processor.TaskID
+	sub   *processor.Subtopology
+	cfg   *Config
+	store *statestore.TaskStore
+	inst  *processor.Instance // nil until the take-over is through
+
+	queues    []*queue
+	idleSince time.Time // since when the task waits for records of an empty partition
+
+	epoch      int64 // writer epoch
+	number     int64 // of the last commit sealed
+	sealedAt   map[kafka.TopicPartition]int64
+	streamTime int64
+	lastCommit time.Time
+	covered    struct{ sources, stores []Covered }
+	warm       bool // the store's cache holds all it can
+	dropped    int64
+}
+
+// newTask opens the store of a task and declares its stores.
+func newTask(cfg *Config, sub *processor.Subtopology, id processor.TaskID) (*Task, error) {
+	t := &Task{id: id, sub: sub, cfg: cfg, sealedAt: map[kafka.TopicPartition]int64{}, streamTime: -1}
+	for _, name := range sub.Sources {
+		topic := cfg.Topics[RealTopic(cfg.Topology, cfg.AppID, name)]
+		if id.Partition >= topic.Partitions {
+			continue
+		}
+		t.queues = append(t.queues, &queue{tp: kafka.TopicPartition{Topic: topic.Name, Partition: id.Partition}, topic: name, partitionTime: -1})
+		t.covered.sources = append(t.covered.sources, Covered{HashName(topic.Name), HashTopicID(topic.ID)})
+	}
+	var specs []statestore.Spec
+	for _, s := range sub.Stores {
+		changelog := cfg.Topics[ChangelogTopic(cfg.AppID, s.Name)]
+		specs = append(specs, statestore.Spec{Name: s.Name, Kind: s.Kind, Changelog: changelog.Name, ChangelogID: changelog.ID, KeySerde: s.KeySerde, ValueSerde: s.ValueSerde})
+		t.covered.stores = append(t.covered.stores, Covered{HashName(s.Name), HashTopicID(changelog.ID)})
+	}
+	store, err := cfg.OpenStore(id)
+	if err != nil {
+		return nil, fmt.Errorf("task %v: open store: %w", id, err)
+	}
+	if err := store.Register(specs...); err != nil {
+		return nil, errors.Join(fmt.Errorf("task %v: %w", id, err), store.Close())
+	}
+	t.store = store
+	return t, nil
+}
+
+func (t *Task) changelog(store string) kafka.TopicPartition {
+	return kafka.TopicPartition{Topic: ChangelogTopic(t.cfg.AppID, store), Partition: t.id.Partition}
+}
+
+func (t *Task) queue(tp kafka.TopicPartition) *queue {
+	for _, q := range t.queues {
+		if q.tp == tp {
+			return q
+		}
+	}
+	return nil
+}
+
+// next chooses the queue whose head has the smallest timestamp. nil: nothing to do, or the
+// task waits (MaxTaskIdle) for a partition that has no record.
+func (t *Task) next(now time.Time) (*queue, error) {
+	var best *queue
+	empty := false
+	for _, q := range t.queues {
+		if q.len() == 0 {
+			empty = true
+			continue
+		}
+		if len(t.queues) == 1 {
+			return q, nil
+		}
+		if err := t.readHead(q); err != nil {
+			return nil, err
+		}
+		if best == nil || q.headTime < best.headTime {
+			best = q
+		}
+	}
+	if best == nil || !empty || t.cfg.Limits.MaxTaskIdle == 0 {
+		t.idleSince = time.Time{}
+		return best, nil
+	}
+	if t.idleSince.IsZero() {
+		t.idleSince = now
+	}
+	if now.Sub(t.idleSince) < t.cfg.Limits.MaxTaskIdle {
+		return nil, nil
+	}
+	return best, nil
+}
+
+func (t *Task) readHead(q *queue) (err error) {
+	if q.headKnown {
+		return nil
+	}
+	r := q.peek()
+	if q.headTime, q.headSkip, err = t.inst.Timestamp(r); err != nil {
+		return t.recordError(r, err)
+	}
+	q.headKnown = true
+	return nil
+}
+
+// process runs up to n records, and says how many.
+func (t *Task) process(n int, now time.Time) (done int, err error) {
+	for done < n {
+		q, err := t.next(now)
+		if q == nil || err != nil {
+			return done, err
+		}
+		if err := t.readHead(q); err != nil {
+			return done, err
+		}
+		ms := q.headTime
+		if q.headSkip {
+			t.dropped++
+		} else if err := t.one(q, ms); err != nil {
+			return done, err
+		}
+		t.streamTime = max(t.streamTime, ms)
+		q.pop(ms)
+		done++
+	}
+	return done, nil
+}
+
+// one runs a record, and turns a panic in user code into an error: the process is not ours
+// to kill.
+func (t *Task) one(q *queue, ms int64) (err error) {
+	r := q.peek()
+	defer func() {
+		if p := recover(); p != nil {
+			err = t.recordError(r, fmt.Errorf("node %s: panic: %v\n%s", t.inst.At(), p, debug.Stack()))
+		}
+	}()
+	if err := t.inst.Process(q.topic, r, ms); err != nil {
+		return t.recordError(r, fmt.Errorf("node %s: %w", t.inst.At(), err))
+	}
+	return nil
+}
+
+func (t *Task) recordError(r *kafka.Record, err error) error {
+	return &Error{Task: t.id, Err: fmt.Errorf("process record %s-%d@%d: %w", r.Topic, r.Partition, r.Offset, err)}
+}
+
+// punctuate runs the wall-clock punctuations that are due.
+func (t *Task) punctuate(now time.Time) (err error) {
+	at, ok := t.inst.NextWallClock()
+	if !ok || now.Before(at) {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Error{Task: t.id, Err: fmt.Errorf("punctuate node %s: panic: %v\n%s", t.inst.At(), p, debug.Stack())}
+		}
+	}()
+	if err := t.inst.PunctuateWallClock(now); err != nil {
+		return &Error{Task: t.id, Err: err}
+	}
+	return nil
+}
+
+// warmEntries is how much of the store is read into the cache between two turns.
+const warmEntries = 5000
+
+// warmUp fills the cache after a start, bit by bit: a cold one makes every first read of a key
+// several times dearer.
+func (t *Task) warmUp() (err error) {
+	if t.warm {
+		return nil
+	}
+	if t.warm, err = t.store.Warm(warmEntries); err != nil {
+		return &Error{Task: t.id, Err: fmt.Errorf("warm up: %w", err)}
+	}
+	return nil
+}
+
+// moved tells whether there is anything to commit.
+func (t *Task) moved() bool {
+	for _, q := range t.queues {
+		if q.position != t.sealedAt[q.tp] {
+			return true
+		}
+	}
+	return t.store.DirtyBytes() > 0
+}
+
+// seal closes the running interval of the task: its writes become immutable, and its
+// positions are what the commit will carry.
+func (t *Task) seal() (*sealedTask, error) {
+	t.number++
+	s := &sealedTask{task: t, progress: statestore.Progress{ID: statestore.CommitID{Epoch: t.epoch, Number: t.number}, StreamTime: t.streamTime}}
+	offsets, err := t.offsets(s.progress.ID)
+	if err != nil {
+		return nil, err
+	}
+	s.offsets = offsets
+	for _, o := range offsets {
+		s.progress.Positions = append(s.progress.Positions, statestore.Position{Topic: o.Topic, Partition: o.Partition, Next: o.Offset})
+		t.sealedAt[o.TopicPartition] = o.Offset
+	}
+	if s.sealed, err = t.store.Seal(s.progress); err != nil {
+		return nil, &Error{Task: t.id, Err: err}
+	}
+	first := offsets[0]
+	h := ChangeHeader{Kind: ChangeCommit, ID: s.progress.ID, Source: HashName(first.Topic), Position: first.Offset}
+	s.header = []kafka.Header{{Key: HeaderKey, Value: h.Append(nil)}}
+	return s, nil
+}
+
+// offsets gives the committed form of the present positions of all source partitions (T8).
+func (t *Task) offsets(id statestore.CommitID) ([]kafka.CommittedOffset, error) {
+	var out []kafka.CommittedOffset
+	for _, q := range t.queues {
+		m := Metadata{PartitionTime: q.partitionTime, ID: id, StreamTime: t.streamTime, Sources: t.covered.sources, Stores: t.covered.stores}
+		text, err := m.Encode()
+		if err != nil {
+			return nil, &Error{Task: t.id, Err: err}
+		}
+		out = append(out, kafka.CommittedOffset{TopicPartition: q.tp, Offset: q.position, Metadata: text})
+	}
+	return out, nil
+}
+
+// drop forgets what is not committed. The store stays open.
+func (t *Task) drop() error {
+	var err error
+	if t.inst != nil {
+		err = t.inst.Close()
+		t.inst = nil
+	}
+	t.store.Drop()
+	for _, q := range t.queues {
+		*q = queue{tp: q.tp, topic: q.topic, partitionTime: -1, own: q.own[:0]}
+	}
+	clear(t.sealedAt)
+	return err
+}
+
+// close ends the task. What is not committed is dropped.
+func (t *Task) close() error {
+	err := t.drop()
+	if cerr := t.store.Close(); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("task %v: close store: %w", t.id, cerr))
+	}
+	return err
+}
+
+func (t *Task) partitions() []kafka.TopicPartition {
+	out := make([]kafka.TopicPartition, 0, len(t.queues))
+	for _, q := range t.queues {
+		out = append(out, q.tp)
+	}
+	slices.SortFunc(out, kafka.TopicPartition.Compare)
+	return out
+}
+
+// Error is the failure of one task.
+type Error struct {
+	Task processor.TaskID
+	Err  error
+}
+
+// Error names the task.
+func (e *Error) Error() string { return fmt.Sprintf("task %v: %v", e.Task, e.Err) }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
