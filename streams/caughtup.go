@@ -1,0 +1,197 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/processor"
+	"github.com/tidemark-streams/tidemark/task"
+)
+
+// ErrNotRunning means that the application ended before it did what was waited for.
+var ErrNotRunning = errors.New("the application is not running")
+
+// CaughtUp waits until everything that is in the inputs now is processed and committed, stage
+// by stage: the ends of the sources are captured first; when the sub-topologies that read them
+// have committed past them, the ends of the topics these feed; and so on. Records that arrive
+// meanwhile do not prolong it. It also counts what other processes of the application commit.
+func (a *App) CaughtUp(ctx context.Context) error {
+	subs := a.topology.Subtopologies()
+	fed := map[string][]*processor.Subtopology{} // topic -> its writers
+	for _, sub := range subs {
+		for _, s := range sub.Sinks {
+			fed[s] = append(fed[s], sub)
+		}
+	}
+	done := map[string]bool{} // sources committed past their captured end
+	for {
+		var stage []string
+		for _, sub := range subs {
+			for _, topic := range sub.Sources {
+				if !done[topic] && ready(fed[topic], done) {
+					stage = append(stage, topic)
+				}
+			}
+		}
+		if len(stage) == 0 { // all done, or sub-topologies that feed each other in a circle
+			stage = rest(subs, done)
+		}
+		if len(stage) == 0 {
+			return nil
+		}
+		if err := a.committedPast(ctx, stage); err != nil {
+			return fmt.Errorf("wait to catch up: %w", err)
+		}
+		for _, topic := range stage {
+			done[topic] = true
+		}
+	}
+}
+
+// ready tells whether all sources of all writers are done.
+func ready(writers []*processor.Subtopology, done map[string]bool) bool {
+	for _, w := range writers {
+		for _, s := range w.Sources {
+			if !done[s] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func rest(subs []*processor.Subtopology, done map[string]bool) []string {
+	var out []string
+	for _, sub := range subs {
+		for _, topic := range sub.Sources {
+			if !done[topic] {
+				out = append(out, topic)
+			}
+		}
+	}
+	return out
+}
+
+// committedPast captures the ends of topics and waits until the group has committed them.
+func (a *App) committedPast(ctx context.Context, topics []string) error {
+	if err := a.awaitTopics(ctx); err != nil {
+		return err
+	}
+	var internal, foreign []kafka.TopicPartition
+	for _, name := range topics {
+		topic := a.topics[task.RealTopic(a.topology, a.cfg.AppID, name)]
+		for p := range topic.Partitions {
+			tp := kafka.TopicPartition{Topic: topic.Name, Partition: p}
+			if _, ok := a.topology.Internal(name); ok {
+				internal = append(internal, tp)
+			} else {
+				foreign = append(foreign, tp)
+			}
+		}
+	}
+	// The read_committed end may be short right after a commit, and an internal topic has no
+	// open transaction but ours; in a foreign topic one may stay open for ever.
+	ends, err := a.ends(ctx, kafka.HighWatermark, internal)
+	if err != nil {
+		return err
+	}
+	foreignEnds, err := a.ends(ctx, kafka.LastStable, foreign)
+	if err != nil {
+		return err
+	}
+	for tp, end := range foreignEnds {
+		ends[tp] = end
+	}
+	return a.awaitCommitted(ctx, ends)
+}
+
+func (a *App) ends(ctx context.Context, spec kafka.OffsetSpec, tps []kafka.TopicPartition) (map[kafka.TopicPartition]int64, error) {
+	if len(tps) == 0 {
+		return map[kafka.TopicPartition]int64{}, nil
+	}
+	admin, err := a.liveAdmin()
+	if err != nil {
+		return nil, err
+	}
+	return admin.ListOffsets(ctx, spec, tps...)
+}
+
+func (a *App) liveAdmin() (kafka.Admin, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.admin == nil {
+		return nil, errors.Join(ErrNotRunning, a.err)
+	}
+	return a.admin, nil
+}
+
+// awaitTopics waits until the start has got so far that the topics are known.
+func (a *App) awaitTopics(ctx context.Context) error {
+	for {
+		a.mu.Lock()
+		ok, state, changed, err := a.admin != nil, a.state, a.changed, a.err
+		a.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case state == Closed || state == Failed:
+			return errors.Join(ErrNotRunning, err)
+		}
+		if err := a.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitCommitted waits until the group's offsets have reached ends.
+func (a *App) awaitCommitted(ctx context.Context, ends map[kafka.TopicPartition]int64) error {
+	var open []kafka.TopicPartition
+	for tp, end := range ends {
+		if end > 0 {
+			open = append(open, tp)
+		}
+	}
+	for len(open) > 0 {
+		admin, err := a.liveAdmin()
+		if err != nil {
+			return err
+		}
+		changed := a.Changed() // before the look: what comes after it wakes us
+		got, err := admin.CommittedOffsets(ctx, a.cfg.AppID, open...)
+		if err != nil {
+			return err
+		}
+		left := open[:0]
+		for _, tp := range open {
+			if o, ok := got[tp]; !ok || o.Offset < ends[tp] {
+				left = append(left, tp)
+			}
+		}
+		open = left
+		if len(open) == 0 {
+			return nil
+		}
+		if err := a.wait(ctx, changed); err != nil {
+			return fmt.Errorf("%w: %v is not committed up to offset %d", err, open[0], ends[open[0]])
+		}
+	}
+	return nil
+}
+
+// wait waits for a change here, or a moment: other processes do not tell us of theirs.
+func (a *App) wait(ctx context.Context, changed <-chan struct{}) error {
+	moment := time.NewTimer(200 * time.Millisecond)
+	defer moment.Stop()
+	select {
+	case <-changed:
+	case <-moment.C:
+	case <-a.done:
+		return errors.Join(ErrNotRunning, a.runError())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidemark-streams/tidemark/internal/statedir"
+	"github.com/tidemark-streams/tidemark/kafka"
+)
+
+// member is this process in the application's group.
+type member struct {
+	app        *App
+	membership kafka.Membership
+	changed    chan struct{} // has room for one: something changed since it was read
+}
+
+func (a *App) join(dir *statedir.Dir) (*member, error) {
+	m := &member{app: a, changed: make(chan struct{}, 1)}
+	instance := a.cfg.InstanceID
+	if instance == "" {
+		instance = dir.ProcessID()
+	}
+	var err error
+	m.membership, err = a.cfg.Client.NewMembership(a.cfg.Settings, kafka.MembershipConfig{Group: a.cfg.AppID, Topic: placementTopic(a.cfg.AppID),
+		InstanceID: instance, SessionTimeout: a.cfg.SessionTimeout, Changed: func() {
+			select {
+			case m.changed <- struct{}{}:
+			default:
+			}
+		}})
+	if err != nil {
+		return nil, fmt.Errorf("join group %s: %w", a.cfg.AppID, err)
+	}
+	return m, nil
+}
+
+// current gives the member as the group knows it now, and one without id when it does not
+// hold the placement partition any more: generation and holdings are of one snapshot, so a
+// commit under this generation cannot meet one of the partition's next holder.
+func (m *member) current() kafka.Member {
+	s := m.membership.State()
+	if !slices.Contains(s.Holds, 0) {
+		return kafka.Member{Group: s.Member.Group}
+	}
+	return s.Member
+}
+
+// awaitPlace waits until this process is a member that holds the placement partition.
+func (m *member) awaitPlace(ctx context.Context, stop <-chan struct{}) (kafka.Member, error) {
+	told := time.NewTicker(10 * time.Second)
+	defer told.Stop()
+	for {
+		s := m.membership.State()
+		if s.Err != nil {
+			return kafka.Member{}, m.ended(s)
+		}
+		if s.Member.ID != "" && slices.Contains(s.Holds, 0) {
+			return s.Member, nil
+		}
+		select {
+		case <-m.changed:
+		case <-told.C:
+			m.tellWaiting(ctx, s)
+		case <-stop:
+			return kafka.Member{}, errStopped
+		case <-ctx.Done():
+			return kafka.Member{}, ctx.Err()
+		}
+	}
+}
+
+// ended gives the reason of a membership's end its full text.
+func (m *member) ended(s kafka.MembershipState) error {
+	err := fmt.Errorf("membership of group %s ended (instance id %s, state directory %s): %w", m.app.cfg.AppID, s.Member.InstanceID, m.app.cfg.StateDir, s.Err)
+	if kafka.IsClass(s.Err, kafka.ClassInvalid) {
+		// That a group has members of another protocol is one of the reasons.
+		return fmt.Errorf("%w; if another program uses this group (the same application on Kafka Streams?), stop it and wait until the group is empty", err)
+	}
+	return err
+}
+
+// tellWaiting logs why there is no place yet. A client may try for ever, and say nothing, to
+// join a group whose members are of another kind.
+func (m *member) tellWaiting(ctx context.Context, s kafka.MembershipState) {
+	if s.Member.ID != "" {
+		m.app.log.Info("waiting for the placement partition", "member", s.Member.ID, "generation", s.Member.Generation)
+		return
+	}
+	m.app.mu.Lock()
+	admin := m.app.admin
+	m.app.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	g, err := admin.DescribeGroup(ctx, m.app.cfg.AppID)
+	if err != nil {
+		m.app.log.Warn("waiting for a place in the group", "group", m.app.cfg.AppID, "error", err)
+		return
+	}
+	var members []string
+	for _, x := range g.Members {
+		members = append(members, x.ClientID+" on "+x.Host)
+	}
+	m.app.log.Warn("waiting for a place in the group; if its members are another program (the same application on Kafka Streams?), stop it",
+		"group", m.app.cfg.AppID, "state", g.State, "members", members)
+}

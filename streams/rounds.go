@@ -1,0 +1,201 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tidemark-streams/tidemark/internal/statedir"
+	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/processor"
+	"github.com/tidemark-streams/tidemark/statestore"
+	"github.com/tidemark-streams/tidemark/task"
+)
+
+// rounds runs the workers again and again: a round lasts from the moment this process holds
+// the placement partition to the moment it loses it, or to the end. Until placement plans
+// exist, the process that holds the partition runs all tasks, and no other runs any (A2).
+type rounds struct {
+	app       *App
+	dir       *statedir.Dir
+	admin     kafka.Admin
+	member    *member
+	resources *statestore.Resources
+}
+
+func (r *rounds) run(ctx context.Context) error {
+	a := r.app
+	for {
+		a.setState(Starting)
+		m, err := r.member.awaitPlace(ctx, a.stop)
+		if err != nil {
+			return err
+		}
+		err = r.round(ctx, m)
+		switch {
+		case errors.Is(err, task.ErrLost) && ctx.Err() == nil:
+			a.log.Warn("lost the place in the group; starting again", "reason", err)
+		default:
+			return err
+		}
+	}
+}
+
+// round runs all tasks under one member id.
+func (r *rounds) round(ctx context.Context, m kafka.Member) error {
+	a := r.app
+	if err := r.fence(ctx); err != nil {
+		return err
+	}
+	workers := r.newWorkers(m)
+	a.mu.Lock()
+	a.workers = workers
+	a.mu.Unlock()
+	a.setState(Restoring)
+	return r.supervise(ctx, workers)
+}
+
+// fence initialises every transactional id that this process ever used and does not use now:
+// whatever an earlier life left open ends here (A3). The workers initialise their own.
+func (r *rounds) fence(ctx context.Context) error {
+	current := map[string]bool{}
+	for i := range r.app.cfg.Workers {
+		id := r.transactionalID(i)
+		current[id] = true
+		if err := r.dir.RecordTransactionalID(id); err != nil {
+			return err
+		}
+	}
+	for _, id := range r.dir.TransactionalIDs() {
+		if current[id] {
+			continue
+		}
+		txn, err := r.newTransactional(id)
+		if err != nil {
+			return err
+		}
+		ictx, cancel := context.WithTimeout(ctx, r.app.cfg.TransactionTimeout+r.app.cfg.StartTimeout)
+		err = txn.Init(ictx)
+		cancel()
+		r.app.closeClient(txn)
+		if err != nil {
+			return fmt.Errorf("fence transactional id %s of an earlier run: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// transactionalID of worker i: stable, so that a restart fences its former life.
+func (r *rounds) transactionalID(i int) string {
+	return fmt.Sprintf("%s-%s-%d", r.app.cfg.AppID, r.dir.ProcessID(), i)
+}
+
+func (r *rounds) newTransactional(id string) (kafka.Transactional, error) {
+	txn, err := r.app.cfg.Client.NewTransactional(r.app.cfg.Settings, kafka.TransactionalConfig{ID: id, Timeout: r.app.cfg.TransactionTimeout})
+	if err != nil {
+		return nil, fmt.Errorf("open transactional producer %s: %w", id, err)
+	}
+	return txn, nil
+}
+
+// newWorkers makes the workers and deals the tasks out to them.
+func (r *rounds) newWorkers(m kafka.Member) []*task.Worker {
+	a := r.app
+	ids := a.taskIDs()
+	var workers []*task.Worker
+	for i := range a.cfg.Workers {
+		var mine []processor.TaskID
+		for j := i; j < len(ids); j += a.cfg.Workers {
+			mine = append(mine, ids[j])
+		}
+		workers = append(workers, task.NewWorker(r.workerConfig(i, m), mine))
+	}
+	return workers
+}
+
+func (r *rounds) clients(i int) task.Clients {
+	c, s := r.app.cfg.Client, r.app.cfg.Settings
+	return task.Clients{
+		Admin:         r.admin,
+		Consumer:      func() (kafka.Consumer, error) { return c.NewConsumer(s, kafka.ConsumerConfig{}) },
+		Outputs:       func() (kafka.Producer, error) { return c.NewProducer(s, kafka.ProducerConfig{}) },
+		Transactional: func() (kafka.Transactional, error) { return r.newTransactional(r.transactionalID(i)) },
+	}
+}
+
+func (r *rounds) workerConfig(i int, m kafka.Member) task.Config {
+	a := r.app
+	cfg := task.Config{Name: fmt.Sprint(i), AppID: a.cfg.AppID, Topology: a.topology, Guarantee: a.cfg.Guarantee, Limits: a.cfg.Limits,
+		Start: task.StartPosition{Spec: a.cfg.Start.spec}, Topics: a.topics, OpenStore: r.openStore, Started: m, Member: r.member.current,
+		Now: a.cfg.Now, Logger: a.log, Changed: a.workerChanged, Clients: r.clients(i)}
+	if x := a.cfg.TimestampExtractor; x != nil {
+		cfg.ExtractTimestamp = func(rec *kafka.Record, streamTime time.Time) (int64, error) {
+			t, err := x(rec, streamTime)
+			return t.UnixMilli(), err
+		}
+	}
+	return cfg
+}
+
+func (r *rounds) openStore(id processor.TaskID) (*statestore.TaskStore, error) {
+	c := r.app.cfg.Store
+	return statestore.Open(r.dir.TaskDir(id.String()), statestore.Options{Resources: r.resources, SyncInterval: c.SyncInterval, SyncEveryCommit: c.SyncEveryCommit, CacheBytes: c.CacheBytes, Logger: r.app.log})
+}
+
+// supervise runs the workers until all have ended. The first failure, or a stop, ends them all:
+// those that are well commit what they have processed.
+func (r *rounds) supervise(ctx context.Context, workers []*task.Worker) error {
+	a := r.app
+	errs := make(chan error, len(workers))
+	var all sync.WaitGroup
+	for _, w := range workers {
+		all.Go(func() { errs <- w.Run(ctx) })
+	}
+	var once sync.Once
+	stopAll := func() {
+		once.Do(func() {
+			for _, w := range workers {
+				w.Stop()
+			}
+		})
+	}
+	var result error
+	for left := len(workers); left > 0; {
+		select {
+		case <-a.stop:
+			a.setState(Closing)
+			stopAll()
+			if err := <-errs; err != nil {
+				result = errors.Join(result, err)
+			}
+			left--
+		case err := <-errs:
+			left--
+			if err != nil {
+				result = errors.Join(result, err)
+			}
+			stopAll()
+		}
+	}
+	all.Wait()
+	return result
+}
+
+// workerChanged follows the workers' states: the app runs when all of them do.
+func (a *App) workerChanged() {
+	a.mu.Lock()
+	workers, state := a.workers, a.state
+	a.mu.Unlock()
+	if state == Restoring || state == Running {
+		to := Running
+		for _, w := range workers {
+			if s := w.Status().State; s == "restoring" || s == "" {
+				to = Restoring
+			}
+		}
+		a.setState(to)
+	}
+	a.notify()
+}

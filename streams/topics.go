@@ -1,0 +1,213 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/processor"
+	"github.com/tidemark-streams/tidemark/task"
+)
+
+// placementTopic is the topic whose holder runs the tasks.
+func placementTopic(appID string) string { return appID + "-placement" }
+
+// prepareTopics describes all topics, creates the internal ones that are missing and verifies
+// those that exist. Everything wrong is reported at once.
+func (a *App) prepareTopics(ctx context.Context, admin kafka.Admin) error {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.StartTimeout)
+	defer cancel()
+	user := a.userTopics()
+	topics, err := admin.Topics(ctx, user...)
+	if err != nil {
+		return fmt.Errorf("describe topics: %w", err)
+	}
+	var missing []string
+	for _, name := range user {
+		if _, ok := topics[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("unknown topic %s: create it before the application starts", strings.Join(missing, ", "))
+	}
+	wanted, err := a.internalTopics(topics)
+	if err != nil {
+		return err
+	}
+	created, err := a.createMissing(ctx, admin, wanted)
+	if err != nil {
+		return err
+	}
+	for name, t := range created {
+		topics[name] = t
+	}
+	a.mu.Lock()
+	a.topics = topics
+	a.mu.Unlock()
+	return nil
+}
+
+// userTopics are the topics that the user owns, sorted.
+func (a *App) userTopics() []string {
+	seen := map[string]bool{}
+	for _, sub := range a.topology.Subtopologies() {
+		for _, name := range slices.Concat(sub.Sources, sub.Sinks) {
+			if _, internal := a.topology.Internal(name); !internal {
+				seen[name] = true
+			}
+		}
+	}
+	var out []string
+	for name := range seen {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// internalTopics decides partitions and settings of the internal topics. A repartition topic
+// has as many partitions as the largest topic of the sub-topologies that write it, unless it
+// says otherwise; so counts flow down from the user's topics.
+func (a *App) internalTopics(user map[string]kafka.Topic) (map[string]kafka.NewTopic, error) {
+	counts := map[string]int32{}
+	for name, t := range user {
+		counts[name] = t.Partitions
+	}
+	subs := a.topology.Subtopologies()
+	for _, i := range a.topology.InternalTopics() {
+		counts[i.Name] = i.Partitions
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, sub := range subs {
+			n := maxPartitions(sub, counts)
+			for _, sink := range sub.Sinks {
+				if i, internal := a.topology.Internal(sink); internal && i.Partitions == 0 && counts[sink] < n {
+					counts[sink] = n
+					changed = true
+				}
+			}
+		}
+	}
+	wanted := map[string]kafka.NewTopic{}
+	add := func(name string, partitions int32, configs map[string]string) {
+		replication := int16(a.cfg.Replication)
+		if replication == 0 {
+			replication = -1
+		}
+		wanted[name] = kafka.NewTopic{Name: name, Partitions: partitions, Replication: replication, Configs: configs}
+	}
+	for _, i := range a.topology.InternalTopics() {
+		if counts[i.Name] == 0 {
+			return nil, fmt.Errorf("the number of partitions of internal topic %s cannot be told: nothing with a known number writes it", i.Name)
+		}
+		add(task.RealTopic(a.topology, a.cfg.AppID, i.Name), counts[i.Name], map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"})
+	}
+	for _, sub := range subs {
+		for _, s := range sub.Stores {
+			add(task.ChangelogTopic(a.cfg.AppID, s.Name), maxPartitions(sub, counts), map[string]string{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"})
+		}
+	}
+	add(placementTopic(a.cfg.AppID), 1, map[string]string{"cleanup.policy": "compact"})
+	return wanted, nil
+}
+
+func maxPartitions(sub *processor.Subtopology, counts map[string]int32) int32 {
+	var n int32
+	for _, s := range sub.Sources {
+		n = max(n, counts[s])
+	}
+	return n
+}
+
+// createMissing creates what does not exist and verifies what does.
+func (a *App) createMissing(ctx context.Context, admin kafka.Admin, wanted map[string]kafka.NewTopic) (map[string]kafka.Topic, error) {
+	var names []string
+	for name := range wanted {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	have, err := admin.Topics(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("describe internal topics: %w", err)
+	}
+	var create []kafka.NewTopic
+	var errs []error
+	for _, name := range names {
+		t, ok := have[name]
+		if !ok {
+			create = append(create, wanted[name])
+			continue
+		}
+		errs = append(errs, verify(ctx, admin, t, wanted[name]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if len(create) == 0 {
+		return have, nil
+	}
+	for _, t := range create {
+		a.log.Info("create internal topic", "topic", t.Name, "partitions", t.Partitions)
+	}
+	// Another process of the same application may be creating them too.
+	if err := admin.CreateTopics(ctx, create...); err != nil && !kafka.IsClass(err, kafka.ClassTopicExists) {
+		return nil, fmt.Errorf("create internal topics: %w", err)
+	}
+	if have, err = admin.Topics(ctx, names...); err != nil {
+		return nil, fmt.Errorf("describe internal topics: %w", err)
+	}
+	for _, name := range names {
+		if _, ok := have[name]; !ok {
+			return nil, fmt.Errorf("internal topic %s was created, but the broker does not show it", name)
+		}
+	}
+	return have, nil
+}
+
+// verify compares an internal topic with what it has to be.
+func verify(ctx context.Context, admin kafka.Admin, have kafka.Topic, want kafka.NewTopic) error {
+	if have.Partitions != want.Partitions {
+		return fmt.Errorf("internal topic %s has %d partitions, but the topology needs %d (the largest number among its sources); the number of an input's partitions was changed, or the topic was created by hand: reset the application, or give the input its old number",
+			have.Name, have.Partitions, want.Partitions)
+	}
+	configs, err := admin.TopicConfigs(ctx, have.Name)
+	if err != nil {
+		return fmt.Errorf("read the configuration of %s: %w", have.Name, err)
+	}
+	policy, ok := configs["cleanup.policy"]
+	if ok && !strings.Contains(policy, want.Configs["cleanup.policy"]) {
+		return fmt.Errorf("internal topic %s has cleanup.policy=%s, but it must be %s: records that are still needed would be deleted", have.Name, policy, want.Configs["cleanup.policy"])
+	}
+	return nil
+}
+
+// taskIDs are all tasks of the topology: one per partition of each sub-topology's largest
+// source.
+func (a *App) taskIDs() []processor.TaskID {
+	var ids []processor.TaskID
+	for _, sub := range a.topology.Subtopologies() {
+		var n int32
+		for _, s := range sub.Sources {
+			n = max(n, a.topics[task.RealTopic(a.topology, a.cfg.AppID, s)].Partitions)
+		}
+		for p := range n {
+			ids = append(ids, processor.TaskID{Subtopology: sub.ID, Partition: p})
+		}
+	}
+	return ids
+}
+
+// explain adds what an operator needs to know to errors whose own text does not help.
+func (a *App) explain(err error) error {
+	switch {
+	case err == nil || !kafka.IsClass(err, kafka.ClassUnauthorized):
+		return err
+	}
+	return fmt.Errorf("%w; the application needs these ACLs: Read on its input topics %s; Write and Describe on its output topics; Create, Read, Write, Describe and DescribeConfigs on topics with prefix %s-; Read on group %s; Write and Describe on transactional ids with prefix %s-; IdempotentWrite on the cluster",
+		err, strings.Join(a.userTopics(), ", "), a.cfg.AppID, a.cfg.AppID, a.cfg.AppID)
+}
