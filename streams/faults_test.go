@@ -2,6 +2,8 @@ package streams_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -176,4 +178,52 @@ func TestCloseDeadline(t *testing.T) {
 	if got := e.read(e.out); len(got) != 1 {
 		t.Errorf("%d outputs", len(got))
 	}
+}
+
+// A transactional id that an earlier run used and this one does not (it had more workers) is
+// fenced at the start all the same: what it left open ends, and it cannot commit any more.
+func TestOldWorkersAreFenced(t *testing.T) {
+	everywhere(t, func(t *testing.T, e *env) {
+		t.Parallel()
+		cfg := e.config()
+		cfg.Workers = 3
+		app := e.start(e.wordCount(), cfg)
+		app.catchUp()
+		kafkatest.Eventually(t, 20*time.Second, "runs", func() bool { return app.State() == streams.Running })
+		app.close()
+		id, err := os.ReadFile(filepath.Join(e.dir, e.app, "process-id"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		zombie, err := e.client.NewTransactional(kafka.Settings{Brokers: e.b.Addrs, Logger: discard},
+			kafka.TransactionalConfig{ID: e.app + "-" + strings.TrimSpace(string(id)) + "-2", Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = zombie.Close(e.ctx()) }()
+		if err := zombie.Init(e.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if err := zombie.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		sent := make(chan error, 1)
+		record := kafka.Record{Topic: e.out, Timestamp: 1, Key: []byte("zombie"), Value: make([]byte, 8)}
+		if err := zombie.Send(e.ctx(), []kafka.Record{record}, func(d kafka.Delivery) { sent <- d.Err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		cfg.Workers = 1
+		in, want := lines(50)
+		e.produce(in...)
+		app = e.start(e.wordCount(), cfg)
+		app.catchUp()
+		if err := zombie.Commit(e.ctx()); !kafka.IsClass(err, kafka.ClassFenced) {
+			t.Errorf("the zombie's commit: %v", err)
+		}
+		app.close()
+		e.checkCounts(streams.ExactlyOnce, want)
+	})
 }

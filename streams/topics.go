@@ -105,7 +105,7 @@ func (a *App) internalTopics(user map[string]kafka.Topic) (map[string]kafka.NewT
 		if counts[i.Name] == 0 {
 			return nil, fmt.Errorf("the number of partitions of internal topic %s cannot be told: nothing with a known number writes it", i.Name)
 		}
-		add(task.RealTopic(a.topology, a.cfg.AppID, i.Name), counts[i.Name], map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"})
+		add(task.RealTopic(a.topology, a.cfg.AppID, i.Name), counts[i.Name], map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", "message.timestamp.type": "CreateTime"})
 	}
 	for _, sub := range subs {
 		for _, s := range sub.Stores {

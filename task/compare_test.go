@@ -5,15 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/serde"
 	"github.com/tidemark-streams/tidemark/statestore"
 )
 
-// world is a task with one store on a file system in memory, and a group.
+// world is a task with one store, and a group.
 type world struct {
 	t     *testing.T
 	task  *Task
@@ -35,12 +33,12 @@ func newWorld(t *testing.T) *world {
 	if err := topology.Build(); err != nil {
 		t.Fatal(err)
 	}
-	fs := vfs.NewMem()
+	dir := t.TempDir()
 	cfg := &Config{AppID: "app", Topology: topology, Topics: map[string]kafka.Topic{
 		"a": {Name: "a", ID: kafka.TopicID{1}, Partitions: 1}, "b": {Name: "b", ID: kafka.TopicID{2}, Partitions: 1},
 		"app-counts-changelog": {Name: "app-counts-changelog", ID: kafka.TopicID{3}, Partitions: 1}},
 		OpenStore: func(processor.TaskID) (*statestore.TaskStore, error) {
-			return statestore.Open("0_0", statestore.Options{FS: fs})
+			return statestore.Open(dir, statestore.Options{})
 		}}
 	task, err := newTask(cfg, topology.Subtopologies()[0], processor.TaskID{})
 	if err != nil {

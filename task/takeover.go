@@ -276,7 +276,7 @@ func (w *Worker) startTask(p *plan) (err error) {
 		}
 	}()
 	env := processor.Env{TaskID: t.id, Store: t.store.KeyValue, Send: w.send, Commit: func() { w.commitNow = true }, Now: w.now,
-		Dropped: func(string, string) { t.dropped++ }, ExtractTimestamp: w.cfg.ExtractTimestamp}
+		Dropped: t.drops(w.log), ExtractTimestamp: w.cfg.ExtractTimestamp}
 	streamTime := time.Time{}
 	if t.streamTime >= 0 {
 		streamTime = time.UnixMilli(t.streamTime)

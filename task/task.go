@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -239,6 +240,20 @@ func (t *Task) offsets(id statestore.CommitID) ([]kafka.CommittedOffset, error) 
 		out = append(out, kafka.CommittedOffset{TopicPartition: q.tp, Offset: q.position, Metadata: text})
 	}
 	return out, nil
+}
+
+// drops counts the records that operators drop, and says so the first time for each node and
+// reason: a topology that drops everything must not look like one that has nothing to do.
+func (t *Task) drops(log *slog.Logger) func(node, reason string) {
+	type kind struct{ node, reason string }
+	said := map[kind]bool{}
+	return func(node, reason string) {
+		t.dropped++
+		if k := (kind{node, reason}); !said[k] {
+			said[k] = true
+			log.Warn("record dropped; further ones are only counted", "task", t.id.String(), "node", node, "reason", reason)
+		}
+	}
 }
 
 // drop forgets what is not committed. The store stays open.

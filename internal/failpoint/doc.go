@@ -8,7 +8,7 @@
 // Called by: the steps whose crash is tested, and by nobody to arm one but tests: through the
 // environment of a child process.
 //
-// Goroutine: any.
+// Any goroutine may hit a point.
 //
 // Invariants:
 //

@@ -1,16 +1,3 @@
-// Package testbroker gives tests their brokers: an embedded one always, a real one where
-// it was started for them.
-//
-// Owns: the environment variables TIDEMARK_TEST_BROKERS (addresses of a real Apache Kafka,
-// separated by commas) and TIDEMARK_REQUIRE_REAL (not empty: its absence is a failure).
-//
-// Never: starts a real broker (a script of the project does), or is imported by anything
-// but tests.
-//
-// Called by: tests of every package that talks to Kafka, on their own goroutine.
-//
-// Invariant: brokers are shared by tests that run at the same time, so names come from
-// Broker.Name.
 package testbroker
 
 import (
