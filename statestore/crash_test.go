@@ -26,6 +26,9 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	o := memOptions(errorfs.Wrap(fs, onWrite(func(i int64) error {
 		mu.Lock()
 		defer mu.Unlock()
+		if i%every != 0 {
+			return nil
+		}
 		for _, percent := range []int{0, rng.IntN(101)} {
 			acked := c.acked.Load()
 			clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
@@ -44,7 +47,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	})))
 	must(t, c.run("state/0_0", o))
 	t.Logf("%d crashes, %d different commits recovered", crashes, len(seen))
-	if crashes < 200 || len(seen) < c.commits/4 {
+	if crashes < 200/every || len(seen) < c.commits/4 {
 		t.Errorf("%d crashes hit %d commits: the script does not write enough", crashes, len(seen))
 	}
 }
@@ -65,7 +68,7 @@ func TestCrashWhileOpening(t *testing.T) {
 	o := memOptions(errorfs.Wrap(fs, onWrite(func(i int64) error {
 		mu.Lock()
 		defer mu.Unlock()
-		for range 20 {
+		for range 20 / every {
 			clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
 			if n, err := c.verify("t", memOptions(clone)); err != nil || n != 3 {
 				t.Errorf("write %d: recovered commit %d, %v; want 3", i, n, err)
@@ -75,7 +78,7 @@ func TestCrashWhileOpening(t *testing.T) {
 		return nil
 	})))
 	must(t, openStore(t, "t", o, countsSpec, latestSpec).Close())
-	if crashes < 200 {
+	if crashes < 200/every {
 		t.Errorf("only %d crashes", crashes)
 	}
 }

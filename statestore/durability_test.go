@@ -82,16 +82,21 @@ func TestSyncTimer(t *testing.T) {
 		defer y.s.resources.r.Close()
 		y.s.committed.Store(&progress{})
 		y.s.durable.Store(&progress{})
+		armed := func() bool {
+			y.mu.Lock()
+			defer y.mu.Unlock()
+			return y.armed
+		}
 		for range 3 {
 			y.arm()
 			<-time.After(900 * time.Millisecond)
 			y.arm()
-			if !y.armed {
+			if !armed() {
 				t.Error("not armed before the interval is over")
 			}
 			<-time.After(200 * time.Millisecond)
 			synctest.Wait()
-			if y.armed {
+			if armed() {
 				t.Error("armed after the sync, with nothing written since")
 			}
 		}

@@ -57,7 +57,7 @@ func failuresChild() {
 		stays bool
 	}{{"disk full", syscall.ENOSPC, true}, {"one input/output error", syscall.EIO, false}} {
 		left := Abandoned()
-		for i := int64(1); ; i++ {
+		for i := int64(1); ; i += every {
 			reached, err := runWithFailure(i, kind.errno, kind.stays)
 			if err != nil {
 				fmt.Printf("%s at write %d: %v\n", kind.name, i, err)
@@ -65,7 +65,7 @@ func failuresChild() {
 			}
 			if !reached {
 				total += i - 1
-				fmt.Printf("survived %d failures of kind %s: %d databases left behind\n", i-1, kind.name, Abandoned()-left)
+				fmt.Printf("survived %s at each %d. of %d writes: %d databases left behind\n", kind.name, every, i-1, Abandoned()-left)
 				break
 			}
 		}
@@ -173,6 +173,42 @@ func TestFailedStoreSaysWhyAndWhatToDo(t *testing.T) {
 	must(t, s.Close())
 }
 
+// A flush that fails in the background ends the store at once, not at the commit that
+// finds all memtables full and waits for ever.
+func TestBackgroundFailure(t *testing.T) {
+	var broken atomic.Bool
+	o := memOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})))
+	s := openStore(t, "t", o, countsSpec)
+	kv := handle(t, s, "counts")
+	broken.Store(true)
+	for i := range 600 {
+		must(t, kv.Put(fmt.Append(nil, i), make([]byte, 1000), 1))
+	}
+	x, err := s.Seal(Progress{})
+	must(t, err)
+	if err := s.Commit(x, nil); err != nil && !errors.Is(err, ErrFailed) {
+		t.Errorf("commit: %v", err)
+	}
+	select {
+	case <-s.Failed():
+	case <-time.After(10 * time.Second):
+		t.Fatal("a flush that fails does not end the store")
+	}
+	if err := s.Err(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "background work") {
+		t.Errorf("%v; want the cause", err)
+	}
+	left := Abandoned()
+	must(t, s.Close())
+	if Abandoned() != left {
+		t.Error("the store could have been closed, and was left behind")
+	}
+}
+
 // damage changes one byte in the middle of each file that pattern matches.
 func damage(t *testing.T, pattern string) {
 	t.Helper()
@@ -260,6 +296,40 @@ func TestLocked(t *testing.T) {
 	}
 	must(t, s.Close())
 	must(t, openStore(t, dir, Options{Logger: quiet()}).Close())
+}
+
+func TestUnfinishedCreation(t *testing.T) {
+	fs := vfs.NewMem()
+	unfinished := func() {
+		t.Helper()
+		f, err := fs.Create("t/"+creatingName, vfs.WriteCategoryUnspecified)
+		must(t, err)
+		must(t, f.Close())
+	}
+	s := openStore(t, "t", memOptions(fs), countsSpec)
+	commit(t, s, Progress{ID: CommitID{1, 1}}, nil)
+	must(t, s.Close())
+	unfinished() // the database was finished; removing the file was not
+	s = openStore(t, "t", memOptions(fs), countsSpec)
+	if s.OpenStats().Created || s.CommitID() != (CommitID{1, 1}) {
+		t.Errorf("opened: %+v, commit %v", s.OpenStats(), s.CommitID())
+	}
+	if _, err := fs.Stat("t/" + creatingName); err == nil {
+		t.Error("the file of the creation is still there")
+	}
+	must(t, s.Close())
+	unfinished()
+	names, err := fs.List("t")
+	must(t, err)
+	for _, n := range names {
+		if strings.HasPrefix(n, "MANIFEST-") { // what was not finished is not readable
+			must(t, fs.Remove("t/"+n))
+		}
+	}
+	s = openStore(t, "t", memOptions(fs), countsSpec)
+	if !s.OpenStats().Created {
+		t.Errorf("opened: %+v; want a new database", s.OpenStats())
+	}
 }
 
 func TestForeignFilesDoNotMatter(t *testing.T) {
