@@ -1,0 +1,5 @@
+//go:build cgo
+
+package crash
+
+func init() { clients = append(clients, "confluent") }

@@ -1,0 +1,5 @@
+//go:build race
+
+package crash
+
+func init() { buildFlags = append(buildFlags, "-race") }
