@@ -34,6 +34,7 @@ type App struct {
 	workers []*task.Worker
 	topics  map[string]kafka.Topic
 	admin   kafka.Admin   // while Run runs
+	member  *member       // while Run runs
 	changed chan struct{} // closed and replaced at every change
 }
 
@@ -159,11 +160,11 @@ func (a *App) run(ctx context.Context) (err error) {
 	}
 	defer func() { a.closeClient(m.membership) }()
 	a.mu.Lock()
-	a.admin = admin
+	a.admin, a.member = admin, m
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
-		a.admin = nil
+		a.admin, a.member = nil, nil
 		a.mu.Unlock()
 	}()
 	r := &rounds{app: a, dir: dir, admin: admin, member: m, resources: resources}

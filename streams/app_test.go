@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/serde"
@@ -16,8 +15,6 @@ import (
 	"github.com/tidemark-streams/tidemark/streams"
 	"github.com/tidemark-streams/tidemark/task"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var guarantees = []streams.Guarantee{streams.AtLeastOnce, streams.ExactlyOnce}
 

@@ -170,8 +170,8 @@ func TestErrorInUserCode(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
 		cause := errors.New("user error")
 		e.produce("x")
-		err := e.start(e.one(each(func(processor.Context[string, string], processor.Record[string, string]) error { return cause })), e.config()).
-			fails("task 0_0", e.in+"-0@0", "node work", "user error")
+		err := e.start(e.one(each(func(processor.Context[string, string], processor.Record[string, string]) error { return cause })), e.config()).failure()
+		contains(t, err, "task 0_0", e.in+"-0@0", "node work", "user error")
 		if !errors.Is(err, cause) {
 			t.Errorf("the cause is not in %v", err)
 		}
@@ -185,7 +185,8 @@ func TestStoreNotConnected(t *testing.T) {
 	e.produce("x")
 	err := e.start(e.one(each(func(ctx processor.Context[string, string], r processor.Record[string, string]) error {
 		return seen.In(ctx).Put(r.Value, 1)
-	})), e.config()).fails("store seen is not connected to processor work", e.in+"-0@0")
+	})), e.config()).failure()
+	contains(t, err, "store seen is not connected to processor work", e.in+"-0@0")
 	if !errors.Is(err, processor.ErrNotConnected) {
 		t.Errorf("not ErrNotConnected: %v", err)
 	}

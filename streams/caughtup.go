@@ -18,7 +18,12 @@ var ErrNotRunning = errors.New("the application is not running")
 // by stage: the ends of the sources are captured first; when the sub-topologies that read them
 // have committed past them, the ends of the topics these feed; and so on. Records that arrive
 // meanwhile do not prolong it. It also counts what other processes of the application commit.
+//
+// If this process is the one that runs the tasks, they are restored and run when it returns.
 func (a *App) CaughtUp(ctx context.Context) error {
+	if err := a.awaitTasks(ctx); err != nil {
+		return fmt.Errorf("wait to catch up: %w", err)
+	}
 	subs := a.topology.Subtopologies()
 	fed := map[string][]*processor.Subtopology{} // topic -> its writers
 	for _, sub := range subs {
@@ -77,9 +82,6 @@ func rest(subs []*processor.Subtopology, done map[string]bool) []string {
 
 // committedPast captures the ends of topics and waits until the group has committed them.
 func (a *App) committedPast(ctx context.Context, topics []string) error {
-	if err := a.awaitTopics(ctx); err != nil {
-		return err
-	}
 	var internal, foreign []kafka.TopicPartition
 	for _, name := range topics {
 		topic := a.topics[task.RealTopic(a.topology, a.cfg.AppID, name)]
@@ -92,13 +94,11 @@ func (a *App) committedPast(ctx context.Context, topics []string) error {
 			}
 		}
 	}
-	// The read_committed end may be short right after a commit, and an internal topic has no
-	// open transaction but ours; in a foreign topic one may stay open for ever.
 	ends, err := a.ends(ctx, kafka.HighWatermark, internal)
 	if err != nil {
 		return err
 	}
-	foreignEnds, err := a.ends(ctx, kafka.LastStable, foreign)
+	foreignEnds, err := a.stableEnds(ctx, foreign)
 	if err != nil {
 		return err
 	}
@@ -119,6 +119,33 @@ func (a *App) ends(ctx context.Context, spec kafka.OffsetSpec, tps []kafka.Topic
 	return admin.ListOffsets(ctx, spec, tps...)
 }
 
+// stableEnds gives the ends of topics that others write. For a moment after a commit the
+// read_committed end is short of what was committed, so it is waited for until it reaches the
+// high watermark; but an open transaction may keep it back for ever, so not for long.
+func (a *App) stableEnds(ctx context.Context, tps []kafka.TopicPartition) (map[kafka.TopicPartition]int64, error) {
+	high, err := a.ends(ctx, kafka.HighWatermark, tps)
+	if err != nil {
+		return nil, err
+	}
+	patience := time.Now().Add(a.cfg.TransactionTimeout)
+	for {
+		stable, err := a.ends(ctx, kafka.LastStable, tps)
+		if err != nil {
+			return nil, err
+		}
+		short := false
+		for tp, end := range high {
+			short = short || stable[tp] < end
+		}
+		if !short || time.Now().After(patience) {
+			return stable, nil
+		}
+		if err := a.wait(ctx, a.Changed(), 10*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
 func (a *App) liveAdmin() (kafka.Admin, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,19 +155,19 @@ func (a *App) liveAdmin() (kafka.Admin, error) {
 	return a.admin, nil
 }
 
-// awaitTopics waits until the start has got so far that the topics are known.
-func (a *App) awaitTopics(ctx context.Context) error {
+// awaitTasks waits until this process runs its tasks, or knows that another one is to.
+func (a *App) awaitTasks(ctx context.Context) error {
 	for {
 		a.mu.Lock()
-		ok, state, changed, err := a.admin != nil, a.state, a.changed, a.err
+		state, member, changed, err := a.state, a.member, a.changed, a.err
 		a.mu.Unlock()
 		switch {
-		case ok:
+		case state == Running, state == Closing, state == Starting && member != nil && member.stands():
 			return nil
 		case state == Closed || state == Failed:
 			return errors.Join(ErrNotRunning, err)
 		}
-		if err := a.wait(ctx, changed); err != nil {
+		if err := a.wait(ctx, changed, moment); err != nil {
 			return err
 		}
 	}
@@ -174,20 +201,23 @@ func (a *App) awaitCommitted(ctx context.Context, ends map[kafka.TopicPartition]
 		if len(open) == 0 {
 			return nil
 		}
-		if err := a.wait(ctx, changed); err != nil {
+		if err := a.wait(ctx, changed, moment); err != nil {
 			return fmt.Errorf("%w: %v is not committed up to offset %d", err, open[0], ends[open[0]])
 		}
 	}
 	return nil
 }
 
+// moment is how long a wait for what other processes do takes at most before a new look.
+const moment = 200 * time.Millisecond
+
 // wait waits for a change here, or a moment: other processes do not tell us of theirs.
-func (a *App) wait(ctx context.Context, changed <-chan struct{}) error {
-	moment := time.NewTimer(200 * time.Millisecond)
-	defer moment.Stop()
+func (a *App) wait(ctx context.Context, changed <-chan struct{}, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
 	select {
 	case <-changed:
-	case <-moment.C:
+	case <-timer.C:
 	case <-a.done:
 		return errors.Join(ErrNotRunning, a.runError())
 	case <-ctx.Done():

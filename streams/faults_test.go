@@ -89,7 +89,6 @@ func (e *env) checkCounts(g streams.Guarantee, want map[string]int64) {
 // A second process waits, takes over when the first is gone, and counts on.
 func TestSecondProcessTakesOver(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		t.Parallel()
 		first := e.start(e.wordCount(), e.config())
 		in, want := lines(300)
 		e.produce(in...)
@@ -128,7 +127,9 @@ func TestSecondProcessTakesOver(t *testing.T) {
 // A process that takes another's instance id fences it: the old one stops and says who it is.
 func TestInstanceIDTaken(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		t.Parallel()
+		if e.client.Name() == "confluent" && !inChild(t) { // a fenced librdkafka consumer cannot be closed
+			return
+		}
 		cfg := e.config()
 		cfg.InstanceID = "the-one"
 		first := e.start(e.wordCount(), cfg)
@@ -136,7 +137,8 @@ func TestInstanceIDTaken(t *testing.T) {
 		kafkatest.Eventually(t, 20*time.Second, "first runs", func() bool { return first.State() == streams.Running })
 		cfg.StateDir = t.TempDir()
 		second := e.start(e.wordCount(), cfg)
-		err := first.fails("the-one", e.dir)
+		err := first.failure()
+		contains(t, err, "the-one", e.dir)
 		if !kafka.IsClass(err, kafka.ClassInstanceFenced) {
 			t.Errorf("class %v", kafka.ClassOf(err))
 		}
@@ -184,7 +186,6 @@ func TestCloseDeadline(t *testing.T) {
 // fenced at the start all the same: what it left open ends, and it cannot commit any more.
 func TestOldWorkersAreFenced(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		t.Parallel()
 		cfg := e.config()
 		cfg.Workers = 3
 		app := e.start(e.wordCount(), cfg)

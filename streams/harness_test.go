@@ -26,6 +26,7 @@ func everywhere(t *testing.T, test func(t *testing.T, e *env)) {
 	for _, c := range clients {
 		t.Run(c.Name(), func(t *testing.T) {
 			testbroker.Each(t, func(t *testing.T, b testbroker.Broker) {
+				t.Parallel() // most of the time is waiting
 				test(t, newEnv(t, b, c))
 			})
 		})
@@ -193,11 +194,16 @@ func (r *running) close() {
 }
 
 // fails waits for the app to end with an error that contains all words.
-func (r *running) fails(words ...string) error {
+func (r *running) fails(words ...string) {
+	r.env.t.Helper()
+	contains(r.env.t, r.failure(), words...)
+}
+
+// failure waits for the app to fail, and gives the error.
+func (r *running) failure() error {
 	r.env.t.Helper()
 	select {
 	case err := <-r.res:
-		contains(r.env.t, err, words...)
 		if r.State() != streams.Failed {
 			r.env.t.Errorf("state %v", r.State())
 		}

@@ -30,6 +30,7 @@ func (a *App) join(dir *statedir.Dir) (*member, error) {
 			case m.changed <- struct{}{}:
 			default:
 			}
+			a.notify()
 		}})
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", a.cfg.AppID, err)
@@ -46,6 +47,12 @@ func (m *member) current() kafka.Member {
 		return kafka.Member{Group: s.Member.Group}
 	}
 	return s.Member
+}
+
+// stands tells whether this process is a member that another one runs the tasks beside.
+func (m *member) stands() bool {
+	s := m.membership.State()
+	return s.Member.ID != "" && !slices.Contains(s.Holds, 0)
 }
 
 // awaitPlace waits until this process is a member that holds the placement partition.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/processor"
@@ -21,7 +23,7 @@ func (a *App) prepareTopics(ctx context.Context, admin kafka.Admin) error {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.StartTimeout)
 	defer cancel()
 	user := a.userTopics()
-	topics, err := admin.Topics(ctx, user...)
+	topics, err := a.firstAnswer(ctx, admin, user)
 	if err != nil {
 		return fmt.Errorf("describe topics: %w", err)
 	}
@@ -51,22 +53,51 @@ func (a *App) prepareTopics(ctx context.Context, admin kafka.Admin) error {
 	return nil
 }
 
+// firstAnswer describes topics, and asks again until ctx ends while no broker answers: a client
+// may give up on the first request earlier.
+func (a *App) firstAnswer(ctx context.Context, admin kafka.Admin, names []string) (map[string]kafka.Topic, error) {
+	for {
+		topics, err := admin.Topics(ctx, names...)
+		if err == nil || !(kafka.IsClass(err, kafka.ClassUnreachable) || kafka.IsClass(err, kafka.ClassRetriable)) {
+			return topics, err
+		}
+		pause := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-a.stop:
+			pause.Stop()
+			return nil, fmt.Errorf("%w: %w", errStopped, err)
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, err
+		}
+	}
+}
+
 // userTopics are the topics that the user owns, sorted.
 func (a *App) userTopics() []string {
+	return a.owned(func(sub *processor.Subtopology) []string { return slices.Concat(sub.Sources, sub.Sinks) })
+}
+
+// inputs and outputs are the topics of the user that the application reads and writes.
+func (a *App) inputs() []string {
+	return a.owned(func(sub *processor.Subtopology) []string { return sub.Sources })
+}
+func (a *App) outputs() []string {
+	return a.owned(func(sub *processor.Subtopology) []string { return sub.Sinks })
+}
+
+// owned gives, sorted, those topics of all sub-topologies that are not internal.
+func (a *App) owned(of func(*processor.Subtopology) []string) []string {
 	seen := map[string]bool{}
 	for _, sub := range a.topology.Subtopologies() {
-		for _, name := range slices.Concat(sub.Sources, sub.Sinks) {
+		for _, name := range of(sub) {
 			if _, internal := a.topology.Internal(name); !internal {
 				seen[name] = true
 			}
 		}
 	}
-	var out []string
-	for name := range seen {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // internalTopics decides partitions and settings of the internal topics. A repartition topic
@@ -208,6 +239,6 @@ func (a *App) explain(err error) error {
 	case err == nil || !kafka.IsClass(err, kafka.ClassUnauthorized):
 		return err
 	}
-	return fmt.Errorf("%w; the application needs these ACLs: Read on its input topics %s; Write and Describe on its output topics; Create, Read, Write, Describe and DescribeConfigs on topics with prefix %s-; Read on group %s; Write and Describe on transactional ids with prefix %s-; IdempotentWrite on the cluster",
-		err, strings.Join(a.userTopics(), ", "), a.cfg.AppID, a.cfg.AppID, a.cfg.AppID)
+	return fmt.Errorf("%w; the application needs these ACLs: Read on its input topics (%s); Write and Describe on its output topics (%s); Create, Read, Write, Describe and DescribeConfigs on topics with prefix %s-; Read on group %s; Write and Describe on transactional ids with prefix %s-; IdempotentWrite on the cluster",
+		err, strings.Join(a.inputs(), ", "), strings.Join(a.outputs(), ", "), a.cfg.AppID, a.cfg.AppID, a.cfg.AppID)
 }

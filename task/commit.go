@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/failpoint"
@@ -61,6 +64,10 @@ func (w *Worker) commit(ctx context.Context, iv *interval) (res commitResult) {
 	failpoint.Hit("outputs-delivered")
 	if res.err = w.transact(ctx, iv); res.err != nil {
 		w.abort(ctx, res.err)
+		if kafka.IsClass(res.err, kafka.ClassUnauthorized) {
+			// A client may say only that a topic of the transaction is not allowed.
+			res.err = fmt.Errorf("%w (the transaction writes %s)", res.err, strings.Join(w.transactionTopics(iv), ", "))
+		}
 		return res
 	}
 	res.transacted = true
@@ -68,6 +75,22 @@ func (w *Worker) commit(ctx context.Context, iv *interval) (res commitResult) {
 	res.err = apply(iv)
 	failpoint.Hit("applied")
 	return res
+}
+
+// transactionTopics are those that the transaction of an interval may write, sorted.
+func (w *Worker) transactionTopics(iv *interval) []string {
+	topics := map[string]bool{}
+	for _, t := range iv.tasks {
+		for _, s := range t.task.sub.Stores {
+			topics[t.task.changelog(s.Name).Topic] = true
+		}
+		for _, sink := range t.task.sub.Sinks {
+			if s := w.sinks[sink]; s.transactional {
+				topics[s.name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(topics))
 }
 
 // abort ends a transaction that failed, for the sake of its readers, who wait at it; it is not

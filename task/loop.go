@@ -55,86 +55,6 @@ func (w *Worker) finish(ctx context.Context) error {
 	return w.collect(ctx, true)
 }
 
-func (w *Worker) pollOnce(ctx context.Context) error {
-	for _, q := range w.queues {
-		q.secure()
-		w.throttle(q)
-	}
-	pctx, cancel := context.WithTimeout(ctx, w.pollTimeout())
-	defer cancel()
-	if err := w.consumer.Poll(pctx, &w.poll); err != nil {
-		return fmt.Errorf("poll: %w", err)
-	}
-	for i := range w.poll.Partitions {
-		f := &w.poll.Partitions[i]
-		q := w.queues[f.TopicPartition]
-		if q == nil {
-			continue
-		}
-		if f.Err != nil {
-			return w.partitionError(ctx, q, f.Err)
-		}
-		q.offer(f)
-	}
-	return nil
-}
-
-// pollTimeout is the time to the next thing to do.
-func (w *Worker) pollTimeout() time.Duration {
-	now := w.now()
-	wait := idlePoll
-	for _, t := range w.tasks {
-		for _, q := range t.queues {
-			if q.len() > 0 {
-				wait = min(wait, time.Millisecond) // the task waits for another partition
-			}
-		}
-		if at, ok := t.inst.NextWallClock(); ok {
-			wait = min(wait, at.Sub(now))
-		}
-	}
-	if !w.running.started.IsZero() && w.sealed == nil {
-		wait = min(wait, w.running.started.Add(w.cfg.Limits.CommitInterval).Sub(now))
-	}
-	return max(wait, 0)
-}
-
-// throttle pauses a partition with too many waiting records and resumes it at half of them.
-func (w *Worker) throttle(q *queue) {
-	limit := w.cfg.Limits.BufferedRecords
-	switch {
-	case !q.paused && q.len() >= limit:
-		w.consumer.Pause(q.tp)
-		q.paused = true
-	case q.paused && q.len() <= limit/2:
-		w.consumer.Resume(q.tp)
-		q.paused = false
-	}
-}
-
-// partitionError gives the error of a source partition its full text.
-func (w *Worker) partitionError(ctx context.Context, q *queue, err error) error {
-	if !kafka.IsClass(err, kafka.ClassOffsetOutOfRange) {
-		return fmt.Errorf("read %v: %w", q.tp, err)
-	}
-	id := w.taskOf(q).id
-	start, lerr := w.cfg.Admin.ListOffsets(ctx, kafka.Earliest, q.tp)
-	if lerr != nil || start[q.tp] <= q.fetched {
-		return &Error{Task: id, Err: fmt.Errorf("read %v at offset %d: %w", q.tp, q.fetched, err)}
-	}
-	return &Error{Task: id, Err: fmt.Errorf("read %v: %d records are gone: the group's offset is %d, the log starts at %d; reset the group's offset to accept the loss: %w",
-		q.tp, start[q.tp]-q.fetched, q.fetched, start[q.tp], err)}
-}
-
-func (w *Worker) taskOf(q *queue) *Task {
-	for _, t := range w.tasks {
-		if t.queue(q.tp) == q {
-			return t
-		}
-	}
-	return nil
-}
-
 // processAll works on everything that waits, turn by turn, and commits when it is time.
 func (w *Worker) processAll(ctx context.Context) error {
 	for {
@@ -159,7 +79,10 @@ func (w *Worker) processAll(ctx context.Context) error {
 		if err := w.commitIfDue(ctx); err != nil {
 			return err
 		}
-		if total == 0 || w.stopping() || ctx.Err() != nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if total == 0 || w.stopping() {
 			return nil
 		}
 	}
@@ -284,45 +207,4 @@ func (w *Worker) collect(ctx context.Context, wait bool) error {
 	w.commits++
 	w.status.committed(res)
 	return nil
-}
-
-// resolve ends the doubt about a transaction that got no answer: the id in the group's
-// metadata says whether it was committed.
-func (w *Worker) resolve(ctx context.Context, res commitResult) commitResult {
-	w.log.Warn("commit in doubt", "error", res.err)
-	err := w.retry(ctx, "end the doubt about a commit", w.txn.Init)
-	if err != nil {
-		res.err = err
-		return res
-	}
-	var committed bool
-	err = w.retry(ctx, "read the group's offsets", func(ctx context.Context) (err error) {
-		committed, err = w.groupHas(ctx, res.interval)
-		return err
-	})
-	switch {
-	case err != nil:
-		res.err = err
-	case committed && res.interval.changes.failed() == nil:
-		w.log.Info("the commit in doubt was committed")
-		res.transacted, res.err = true, apply(res.interval)
-	}
-	return res
-}
-
-// groupHas tells whether the group's offsets carry the ids of the sealed interval.
-func (w *Worker) groupHas(ctx context.Context, iv *interval) (bool, error) {
-	for _, s := range iv.tasks {
-		got, err := w.cfg.Admin.CommittedOffsets(ctx, w.cfg.AppID, s.task.partitions()...)
-		if err != nil {
-			return false, err
-		}
-		for _, o := range s.offsets {
-			m, err := DecodeMetadata(got[o.TopicPartition].Metadata)
-			if err != nil || m.ID != s.progress.ID {
-				return false, nil
-			}
-		}
-	}
-	return len(iv.tasks) > 0, nil
 }

@@ -114,7 +114,11 @@ func (w *Worker) compareAll(ctx context.Context, group map[kafka.TopicPartition]
 
 func (p *plan) found() Found {
 	st := p.task.store
-	f := Found{Existing: st.CommitID() != statestore.CommitID{}, CommitID: st.CommitID(), Changelog: st.CommittedOffsets(), Positions: map[kafka.TopicPartition]int64{}, WALBytes: st.OpenStats().ReplayedBytes}
+	f := Found{CommitID: st.CommitID(), Changelog: st.CommittedOffsets(), Positions: map[kafka.TopicPartition]int64{}, WALBytes: st.OpenStats().ReplayedBytes}
+	f.Existing = !f.CommitID.IsZero()
+	for _, o := range f.Changelog {
+		f.Existing = f.Existing || !o.IsAbsent() // a restore that was killed
+	}
 	for tp, o := range p.group {
 		f.Positions[tp] = o.Offset
 	}

@@ -1,0 +1,45 @@
+package streams_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// childEnv marks the child process of a test that leaves something behind by design.
+const childEnv = "TIDEMARK_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		os.Exit(m.Run()) // what is left behind ends here
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// inChild runs the test in a process of its own, because it leaves goroutines behind by
+// design: a database that failed, a client that cannot be closed. It tells the child to go on
+// and the parent, whose test is done, to return.
+func inChild(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(childEnv) == t.Name() {
+		return true
+	}
+	var pattern []string
+	for _, part := range strings.Split(t.Name(), "/") {
+		pattern = append(pattern, "^"+regexp.QuoteMeta(part)+"$")
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.v")
+	cmd.Env = append(os.Environ(), childEnv+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Contains(string(out), "--- SKIP: "+t.Name()) {
+		if err == nil {
+			t.Skipf("skipped in the child:\n%s", out)
+		}
+		t.Fatalf("child: %v\n%s", err, out)
+	}
+	return false
+}
