@@ -1,5 +1,12 @@
 // Package kafka says what Tidemark needs of a Kafka client, and contains no client.
 //
+// A user of Tidemark meets [Settings] (TLS, SASL, buffers), [Header], and the two clients:
+//
+//	streams.Config{Client: franz.Client{}}      // the default
+//	streams.Config{Client: confluent.Client{}}  // librdkafka, needs cgo
+//
+// # For the maintainer
+//
 // Owns: the record types ([Record], [Header], [TopicPartition]), the narrow
 // interfaces ([Consumer], [Producer], [Transactional], [Membership], [Admin]) that
 // the two clients implement (kafka/franz and kafka/confluent), the one error

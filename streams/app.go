@@ -26,6 +26,8 @@ type App struct {
 	stopOnce sync.Once
 	done     chan struct{} // closed when Run has returned
 
+	follow sync.Mutex // held while the workers' states are looked at and the app's follows
+
 	mu      sync.Mutex
 	state   State
 	started bool

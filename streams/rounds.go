@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/statedir"
@@ -23,6 +24,8 @@ type rounds struct {
 	admin     kafka.Admin
 	member    *member
 	resources *statestore.Resources
+	// transacted: a transactional id was initialised.
+	transacted atomic.Bool
 }
 
 func (r *rounds) run(ctx context.Context) error {
@@ -37,6 +40,9 @@ func (r *rounds) run(ctx context.Context) error {
 		switch {
 		case errors.Is(err, task.ErrLost) && ctx.Err() == nil:
 			a.log.Warn("lost the place in the group; starting again", "reason", err)
+			if err := a.wait(ctx, nil, moment); err != nil {
+				return err
+			}
 		default:
 			return err
 		}
@@ -97,7 +103,7 @@ func (r *rounds) newTransactional(id string) (kafka.Transactional, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open transactional producer %s: %w", id, err)
 	}
-	return txn, nil
+	return &transactional{Transactional: txn, id: id, worked: &r.transacted}, nil
 }
 
 // newWorkers makes the workers and deals the tasks out to them.
@@ -161,30 +167,35 @@ func (r *rounds) supervise(ctx context.Context, workers []*task.Worker) error {
 			}
 		})
 	}
-	var result error
-	for left := len(workers); left > 0; {
+	var failed, lost error
+	for left := len(workers); left > 0; left-- {
+		var err error
 		select {
 		case <-a.stop:
 			a.setState(Closing)
 			stopAll()
-			if err := <-errs; err != nil {
-				result = errors.Join(result, err)
-			}
-			left--
-		case err := <-errs:
-			left--
-			if err != nil {
-				result = errors.Join(result, err)
-			}
+			err = <-errs
+		case err = <-errs:
 			stopAll()
+		}
+		if errors.Is(err, task.ErrLost) {
+			lost = errors.Join(lost, err)
+		} else {
+			failed = errors.Join(failed, err)
 		}
 	}
 	all.Wait()
-	return result
+	if failed != nil {
+		return failed // a new round would only meet it again
+	}
+	return lost
 }
 
 // workerChanged follows the workers' states: the app runs when all of them do.
 func (a *App) workerChanged() {
+	// One at a time: a state that was computed earlier must not be set later.
+	a.follow.Lock()
+	defer a.follow.Unlock()
 	a.mu.Lock()
 	workers, state := a.workers, a.state
 	a.mu.Unlock()

@@ -42,7 +42,7 @@ func (a *App) State() State {
 func (a *App) setState(to State) {
 	a.mu.Lock()
 	from := a.state
-	if from == to || from == Closed || from == Failed {
+	if from == to || from == Closed || from == Failed || (from == Closing && to < Closing) { // a worker that comes late
 		a.mu.Unlock()
 		return
 	}

@@ -1,5 +1,12 @@
 // Package task is the life of a task: opened, restored, processed, committed, closed.
 //
+// Users meet it in what it tells ([Status]), in the bounds of a commit interval ([Limits]), in the
+// errors of a take-over ([ErrStoreAhead], [ErrOffsetsLost], [ErrForeignCommit], [ErrTopicChanged]) and
+// in the formats that other programs may read: [DecodeMetadata] for committed offsets,
+// [FindChangeHeader] for changelog records.
+//
+// # For the maintainer
+//
 // Owns: the [Worker] and the tasks under it; the commit of a worker as a state machine; the
 // order of steps at a take-over; restore; the commit id in the group's metadata and in the
 // changelog header; what each class of error leads to ([Decide]).
