@@ -66,6 +66,8 @@ var classes = map[ck.ErrorCode]kafka.ErrorClass{
 	ck.ErrLeaderNotAvailable:           kafka.ClassRetriable,
 	ck.ErrNotLeaderForPartition:        kafka.ClassRetriable,
 	ck.ErrNotController:                kafka.ClassRetriable,
+	ck.ErrFencedLeaderEpoch:            kafka.ClassRetriable, // the metadata is from before an election
+	ck.ErrUnknownLeaderEpoch:           kafka.ClassRetriable,
 	ck.ErrNotEnoughReplicas:            kafka.ClassRetriable,
 	ck.ErrNotEnoughReplicasAfterAppend: kafka.ClassRetriable,
 	ck.ErrNetworkException:             kafka.ClassRetriable,

@@ -24,10 +24,12 @@ func TestConformance(t *testing.T) {
 // Transactions of version 1: no epoch of their own, partitions are added by request.
 func TestConformanceOldBroker(t *testing.T) {
 	t.Parallel()
-	kafkatest.Run(t, franz.Client{}, testbroker.Kfake(t, kfake.MaxVersions(kversion.V3_6_0())))
+	kafkatest.Run(t, franz.Client{}, testbroker.Kfake(t, kfake.MaxVersions(kversion.V3_6_0())),
+		"transactional", "fencing", "offsets", "doubt")
 }
 
 func TestConformanceThreeBrokers(t *testing.T) {
 	t.Parallel()
-	kafkatest.Run(t, franz.Client{}, testbroker.Kfake(t, kfake.NumBrokers(3)))
+	kafkatest.Run(t, franz.Client{}, testbroker.Kfake(t, kfake.NumBrokers(3)),
+		"consumer", "producer", "transactional", "offsets", "membership", "admin")
 }

@@ -36,7 +36,7 @@ func (c Client) NewConsumer(s kafka.Settings, cfg kafka.ConsumerConfig) (kafka.C
 	}
 	bytes := int32(32 << 20)
 	if s.FetchMaxBytes > 0 {
-		bytes = int32(min(s.FetchMaxBytes, 1<<30))
+		bytes = int32(min(s.FetchMaxBytes, 1<<29))
 	}
 	cl, l, err := c.dial(s, "consumer",
 		kgo.FetchIsolationLevel(isolation),
@@ -47,7 +47,7 @@ func (c Client) NewConsumer(s kafka.Settings, cfg kafka.ConsumerConfig) (kafka.C
 		kgo.BrokerMaxReadBytes(max(100<<20, bytes+bytes/4)), // a fetch may be larger than asked for by its first batch
 		// An idle fetch that hangs at the broker keeps partitions assigned since out of the
 		// next one.
-		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.FetchMaxWait(250*time.Millisecond),
 	)
 	if err != nil {
 		return nil, err

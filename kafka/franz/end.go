@@ -44,10 +44,19 @@ func (t *transactional) Commit(ctx context.Context) error {
 }
 
 // deliver waits for the deliveries of the transaction.
+//
+// The abort of nothing at its end is a barrier. When franz-go learns of a topic it starts
+// to send before it has stored the topic's partitions, and EndTransaction looks for what
+// was produced among the stored ones: if all is delivered in between, it ends in silence,
+// or aborts instead of committing and reports success. The abort takes the lock that is
+// held until they are stored.
 func (t *transactional) deliver(ctx context.Context, c call) error {
 	err := t.cl.Flush(ctx) // does not wait for the linger
 	if err == nil {
 		err = t.settled(ctx)
+	}
+	if err == nil {
+		err = t.cl.AbortBufferedRecords(ctx)
 	}
 	if err != nil {
 		t.state = failed

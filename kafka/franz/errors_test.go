@@ -93,7 +93,7 @@ func TestFail(t *testing.T) {
 		t.Errorf("an answer to an earlier call counts: %v", err)
 	}
 	inner := c.class(kafka.ClassAbortable, "x", errors.New("why"))
-	if got := c.fail("y", inner); got != inner {
+	if got := c.fail("y", inner); got.Error() != inner.Error() || !kafka.IsClass(got, kafka.ClassAbortable) {
 		t.Errorf("a classified error was classified again: %v", got)
 	}
 }

@@ -50,7 +50,6 @@ func (c Client) NewMembership(s kafka.Settings, cfg kafka.MembershipConfig) (kaf
 		kgo.ConsumeTopics(cfg.Topic),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtEnd()),
 		kgo.DisableAutoCommit(),
-		kgo.RequireStableFetchOffsets(),
 		kgo.SessionTimeout(session),
 		kgo.HeartbeatInterval(heartbeat),
 		kgo.RebalanceTimeout(max(session, 10*time.Second)),

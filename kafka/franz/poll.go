@@ -18,10 +18,7 @@ func (c *consumer) Poll(ctx context.Context, into *kafka.Poll) error {
 		return op.fail("", kgo.ErrClientClosed)
 	}
 	c.reportFailures(into)
-	for len(into.Partitions) == 0 {
-		if ctx.Err() != nil {
-			return nil
-		}
+	for len(into.Partitions) == 0 && ctx.Err() == nil {
 		fetches := c.cl.PollRecords(ctx, c.max)
 		for i := range fetches {
 			for j := range fetches[i].Topics {

@@ -91,14 +91,14 @@ func (t *transactional) allow(op string, states ...txnState) error {
 			return nil
 		}
 	}
-	err := invalid(op, t.cfg.ID, "the producer "+stateNames[t.state]).(*kafka.Error)
+	class := kafka.ClassInvalid
 	switch t.state {
 	case lost:
-		err.Class = kafka.ClassInDoubt
+		class = kafka.ClassInDoubt
 	case failed:
-		err.Class = kafka.ClassAbortable
+		class = kafka.ClassAbortable
 	}
-	return err
+	return t.link.call(op).class(class, t.cfg.ID, errors.New("the producer "+stateNames[t.state]))
 }
 
 func (t *transactional) Begin() error {

@@ -151,7 +151,7 @@ func instanceFenced(t *testing.T, s *suite) {
 	}
 	// it does not come back: the heir keeps its place
 	id := heir.State().Member.ID
-	ctx := within(t, time.Second)
+	ctx := within(t, 500*time.Millisecond)
 	for ctx.Err() == nil {
 		if st := heir.State(); st.Err != nil || st.Member.ID != id {
 			t.Fatalf("the heir lost its place: %+v", st)

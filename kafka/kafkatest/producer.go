@@ -17,6 +17,7 @@ import (
 
 var producerTests = []test{
 	{"writes what it was given", false, writesRecords},
+	{"a timestamp of 0 is kept or refused", false, zeroTimestamp},
 	{"keeps the order within a partition", false, keepsOrder},
 	{"reports the next offsets", false, reportsNext},
 	{"nothing to send is reported too", false, sendsNothing},
@@ -99,7 +100,7 @@ func writesRecords(t *testing.T, s *suite) {
 	p := s.producer(t, kafka.ProducerConfig{})
 	r := newReports()
 	noError(t, p.Send(s.ctx(t), []kafka.Record{
-		{Topic: topic, Partition: 1, Timestamp: 0},
+		{Topic: topic, Partition: 1, Timestamp: 1},
 		{Topic: topic, Partition: 1, Timestamp: 7, Key: []byte{}, Value: []byte{}},
 		{Topic: topic, Partition: 1, Timestamp: 1_700_000_000_123, Key: []byte("k"), Value: []byte("v"),
 			Headers: []kafka.Header{{Key: "h", Value: []byte("x")}, {Key: "n"}, {Key: "e", Value: []byte{}}}},
@@ -110,7 +111,7 @@ func writesRecords(t *testing.T, s *suite) {
 	if len(got) != 3 {
 		t.Fatalf("%d records arrived, want 3", len(got))
 	}
-	for i, want := range []int64{0, 7, 1_700_000_000_123} {
+	for i, want := range []int64{1, 7, 1_700_000_000_123} {
 		if ts := got[i].Timestamp.UnixMilli(); ts != want {
 			t.Errorf("record %d has timestamp %d, want %d", i, ts, want)
 		}
@@ -129,6 +130,23 @@ func writesRecords(t *testing.T, s *suite) {
 		t.Errorf("headers were written as %v", h)
 	}
 	s.wantValues(t, topic) // partition 0 got nothing
+}
+
+// zeroTimestamp allows for a library to which 0 means the present: it may refuse the
+// record, but not write another time.
+func zeroTimestamp(t *testing.T, s *suite) {
+	topic := s.broker.CreateTopic(t, "zero", 1, nil)
+	p := s.producer(t, kafka.ProducerConfig{})
+	r := newReports()
+	if err := p.Send(s.ctx(t), []kafka.Record{{Topic: topic, Timestamp: 0}}, r.one()); err != nil {
+		wantClass(t, err, kafka.ClassInvalid)
+		return
+	}
+	r.wait(t)
+	noError(t, r.err(0))
+	if got := s.read(t, topic); len(got) != 1 || got[0].Timestamp.UnixMilli() != 0 {
+		t.Errorf("read %v", got)
+	}
 }
 
 func keepsOrder(t *testing.T, s *suite) {

@@ -3,6 +3,7 @@ package kafkatest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,8 +11,10 @@ import (
 )
 
 // Run checks that client keeps every promise of package kafka's interfaces, on broker.
-// Tests that need faults run only on an embedded broker (Broker.Cluster not nil).
-func Run(t *testing.T, client kafka.Client, broker Broker) {
+// Tests that need faults run only on an embedded broker (Broker.Cluster not nil). Without
+// groups all of them run: consumer, producer, transactional, fencing, offsets, doubt,
+// membership, admin, unreachable.
+func Run(t *testing.T, client kafka.Client, broker Broker, groups ...string) {
 	s := &suite{client: client, broker: broker}
 	for _, group := range []struct {
 		name  string
@@ -20,11 +23,16 @@ func Run(t *testing.T, client kafka.Client, broker Broker) {
 		{"consumer", consumerTests},
 		{"producer", producerTests},
 		{"transactional", transactionalTests},
+		{"fencing", fencingTests},
+		{"offsets", offsetsTests},
 		{"doubt", doubtTests},
 		{"membership", membershipTests},
 		{"admin", adminTests},
 		{"unreachable", unreachableTests},
 	} {
+		if len(groups) > 0 && !slices.Contains(groups, group.name) {
+			continue
+		}
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.tests {
 				t.Run(c.name, func(t *testing.T) {
