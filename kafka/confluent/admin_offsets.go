@@ -52,6 +52,11 @@ func (d *admin) ListOffsets(ctx context.Context, spec kafka.OffsetSpec, partitio
 		for p, info := range r.ResultInfos {
 			tp := kafka.TopicPartition{Topic: *p.Topic, Partition: p.Partition}
 			if err := codeOf(info.Error); err != nil {
+				if isCode(err, ck.ErrFencedLeaderEpoch, ck.ErrUnknownLeaderEpoch) {
+					// librdkafka keeps asking with the leader epoch that it has in its cache. This
+					// question renews the cache; what it answers does not matter.
+					_, _ = d.a.GetMetadata(&tp.Topic, false, milliseconds(d.limit(ctx)))
+				}
 				return &partitionProblem{tp, err}
 			}
 			found[tp] = int64(info.Offset)
