@@ -8,7 +8,12 @@
 //
 //	type dedupe struct{}
 //
+//	func newDedupe() dedupe { return dedupe{} }
+//
 //	func (dedupe) Process(ctx processor.Context[string, string], r processor.Record[string, string]) error {
+//		if !r.HasKey() { // a store cannot tell a null key from an empty one
+//			return ctx.Forward(r)
+//		}
 //		s := seen.In(ctx)
 //		if _, dup, err := s.Get(r.Key); dup || err != nil {
 //			return err
@@ -19,8 +24,10 @@
 //		return ctx.Forward(r)
 //	}
 //
-// It stands in a stream of package streams (streams.Process), or in a [Topology] built by
-// hand.
+// It stands in a stream of package streams, where naming the handle connects the store, or in
+// a [Topology] built by hand:
+//
+//	unique := streams.Process(in, newDedupe, streams.With(serde.String, serde.String), seen)
 //
 // # For the maintainer
 //
@@ -32,7 +39,8 @@
 // stores it was given.
 //
 // Called by: users (to write processors), streams (whose DSL builds topologies of this
-// package), task (which runs instances), embedded (which opens stores through the same handles).
+// package), task (which runs instances), later the
+// embedded form (which opens stores through the same handles).
 //
 // Goroutine: a [Topology] is built by one goroutine and immutable after [Topology.Build]. An
 // [Instance] and all below it (contexts, stores, processors) belong to the goroutine that

@@ -35,7 +35,7 @@
 //
 // # Called by
 //
-// task, embedded, and tools that inspect or migrate.
+// task; later the embedded form, and tools that inspect or migrate.
 //
 // # Goroutines
 //

@@ -21,7 +21,9 @@ const usage = `usage: wordcount [flags] [FILE...]
 Counts the words of files; without a FILE those of Tidemark's own README and docs. The FILE
 "-" is standard input, which cannot be resumed. What a data folder (or a broker) has counted
 before is part of the result; a file that it knows by its content is not counted again, and
-of one that has grown only what is new.
+of one that has grown only what is new. A word is a run of ASCII letters and digits, in lower
+case. To go on after a kill use the same flags again, --repeat too. (Committed offsets count the
+markers of transactions too, and "records" are lines and words together.)
 
 flags:`
 
@@ -78,8 +80,11 @@ func parseFlags(args []string) (options, error) {
 		o.topics = topics{o.app + ".lines", o.app + ".counts"}
 	}
 	var err error
+	if err := errors.Join(o.choose(client, guarantee), o.checkNumbers(f.Args()), o.checkApp()); err != nil {
+		return o, err
+	}
 	o.files, err = chooseFiles(f.Args())
-	return o, errors.Join(o.choose(client, guarantee), o.checkNumbers(), err)
+	return o, err
 }
 
 // choose turns words into what they stand for.
@@ -103,8 +108,17 @@ func (o *options) choose(client, guarantee string) error {
 	return errors.Join(errs...)
 }
 
+// checkApp reports what the application's configuration would refuse, before a broker is started.
+func (o *options) checkApp() error {
+	err := streams.Config{AppID: o.app, CommitInterval: o.commit, Brokers: []string{"later:1"}, StateDir: "later"}.Validate()
+	if err != nil {
+		return fmt.Errorf("--app %q, --commit-interval %v: %w", o.app, o.commit, err)
+	}
+	return nil
+}
+
 // checkNumbers reports numbers that make no sense, and flags that exclude each other.
-func (o *options) checkNumbers() error {
+func (o *options) checkNumbers(files []string) error {
 	var errs []error
 	if o.all && o.top != 0 {
 		errs = append(errs, errors.New("--all and --top exclude each other"))
@@ -121,7 +135,10 @@ func (o *options) checkNumbers() error {
 	if o.follow && o.repeat > 1 {
 		errs = append(errs, errors.New("--follow and --repeat exclude each other"))
 	}
-	if o.repeat > 1 && slices.Contains(o.files, stdin) {
+	if o.follow && slices.Contains(files, stdin) {
+		errs = append(errs, errors.New("--follow needs files: standard input ends by itself"))
+	}
+	if o.repeat > 1 && slices.Contains(files, stdin) {
 		errs = append(errs, errors.New("--repeat needs files that can be read again, which standard input is not"))
 	}
 	return errors.Join(errs...)

@@ -78,7 +78,7 @@ func reportFound(show *display, app string, s streams.Status, ends map[kafka.Top
 	show.printf("found: state of %d of %d tasks, changelog offsets in the store: %s", existing, tasks, list(offsets))
 	show.printf("log replayed: %s bytes of the store's own", grouped(wal))
 	show.printf("restored: %s records from the changelog in %v", grouped(restored), took.Round(time.Millisecond))
-	show.printf("to reprocess: %s records at most, not committed when the last run ended", list(behind))
+	show.printf("to reprocess: %s records at most (what the end of the last run cut off, and what it had not come to)", list(behind))
 }
 
 // list writes names with their numbers.

@@ -71,6 +71,9 @@ func main() {
 	case err == nil:
 	case errors.Is(err, errInterrupted), ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "wordcount:", errInterrupted)
+		if o.data == "" && o.brokers == nil {
+			fmt.Fprintln(os.Stderr, "wordcount: to go on, add --data with the folder named above")
+		}
 		os.Exit(130)
 	default:
 		fmt.Fprintln(os.Stderr, "wordcount:", err)

@@ -223,7 +223,9 @@ func TestRefused(t *testing.T) {
 		{[]string{"--repeat", "0", file}, 2, "at least 1"},
 		{[]string{"--repeat", "2", "--follow", file}, 2, "exclude each other"},
 		{[]string{"--repeat", "2", "-"}, 2, "standard input is not"},
-		{[]string{"--app", "a/b", file}, 1, "a/b"},
+		{[]string{"--app", "a/b", file}, 2, "a/b"},
+		{[]string{"--commit-interval", "-1s", file}, 2, "must not be negative"},
+		{[]string{"--follow", "-"}, 2, "standard input ends by itself"},
 		{[]string{"--data", blocked, file}, 1, "blocked"},
 		{[]string{"--brokers", "127.0.0.1:1", file}, 1, "127.0.0.1:1"},
 	} {

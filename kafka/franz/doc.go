@@ -1,7 +1,7 @@
 // Package franz is the client that Tidemark uses unless told otherwise: franz-go behind
 // the interfaces of package kafka, in pure Go.
 //
-//	app, err := streams.NewApp(topology, streams.Config{Client: franz.Client{}, ...})
+//	app, err := streams.New(topology, streams.Config{Client: franz.Client{}, ...})
 //
 // Options of franz-go that package kafka does not know (a rack, a dialer, hooks) go into
 // [Client.Options]; they are applied last and win.

@@ -18,7 +18,7 @@ func newLogger(to *slog.Logger) logger {
 	if to == nil {
 		return logger{slog.Default(), kgo.LogLevelWarn}
 	}
-	for _, l := range []kgo.LogLevel{kgo.LogLevelDebug, kgo.LogLevelInfo, kgo.LogLevelWarn, kgo.LogLevelError} {
+	for _, l := range []kgo.LogLevel{kgo.LogLevelDebug, kgo.LogLevelWarn, kgo.LogLevelError} {
 		if to.Enabled(context.Background(), slogLevel(l)) {
 			return logger{to, l}
 		}
@@ -39,8 +39,8 @@ func slogLevel(l kgo.LogLevel) slog.Level {
 		return slog.LevelError
 	case kgo.LogLevelWarn:
 		return slog.LevelWarn
-	case kgo.LogLevelInfo:
-		return slog.LevelInfo
 	}
+	// What franz-go tells at its info level (every metadata update and transaction) is detail
+	// to the application that uses it.
 	return slog.LevelDebug
 }
