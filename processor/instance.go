@@ -3,6 +3,7 @@ package processor
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -48,6 +49,8 @@ type Instance struct {
 	sub        *Subtopology
 	runtime    map[*node]any     // sourceNode, processorNode or sinkNode, with their types
 	sources    map[string]source // by topic
+	topic      string            // of the record before: the next is mostly of the same
+	source     source            // of topic
 	closers    []closer
 	clock      recordClock
 	meta       RecordMetadata
@@ -57,6 +60,7 @@ type Instance struct {
 	punct      schedule
 	keyBuf     []byte
 	valBuf     []byte
+	headers    []kafka.Header // room for those of the next records
 }
 
 // source is the untyped side of a sourceNode: where bytes come in.
@@ -75,7 +79,7 @@ type closer struct {
 func (sub *Subtopology) NewInstance(env Env, streamTime time.Time) (*Instance, error) {
 	in := &Instance{env: env, sub: sub, sources: map[string]source{}, runtime: map[*node]any{}, streamTime: streamTime}
 	in.clock.now = env.Now()
-	if err := in.open(); err != nil {
+	if err := guard(in.open); err != nil {
 		return nil, errors.Join(fmt.Errorf("task %v: %w", env.TaskID, err), in.Close())
 	}
 	return in, nil
@@ -98,7 +102,7 @@ func (in *Instance) open() error {
 			continue
 		}
 		in.node = n.name
-		if err := p.init(); err != nil {
+		if err := guard(p.init); err != nil {
 			return fmt.Errorf("init %v: %w", n, err)
 		}
 	}
@@ -148,9 +152,12 @@ func (in *Instance) Timestamp(r *kafka.Record) (ms int64, skip bool, err error) 
 // happened (P4). After an error the instance is of no use any more, and [Instance.At] names
 // the node.
 func (in *Instance) Process(topic string, r *kafka.Record, ts int64) error {
-	s := in.sources[topic]
-	if s == nil {
-		return fmt.Errorf("topic %s is not read by sub-topology %d", topic, in.sub.ID)
+	if topic != in.topic || in.source == nil {
+		s := in.sources[topic]
+		if s == nil {
+			return fmt.Errorf("topic %s is not read by sub-topology %d", topic, in.sub.ID)
+		}
+		in.topic, in.source = topic, s
 	}
 	at := time.UnixMilli(ts)
 	if at.After(in.streamTime) {
@@ -159,7 +166,7 @@ func (in *Instance) Process(topic string, r *kafka.Record, ts int64) error {
 	in.meta = RecordMetadata{r.Topic, r.Partition, r.Offset}
 	in.inRecord = true
 	in.clock.now = at
-	err := s.process(r)
+	err := in.source.process(r)
 	in.inRecord = false
 	if err != nil {
 		return err
@@ -168,6 +175,16 @@ func (in *Instance) Process(topic string, r *kafka.Record, ts int64) error {
 		return in.punctuate(StreamTime, in.streamTime)
 	}
 	return nil
+}
+
+// guard turns a panic of a user's code into an error: what else was opened is still to be closed.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 // At names the node that was at work last, for messages about an error or a panic.
@@ -197,7 +214,7 @@ func (in *Instance) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(in.closers) {
 		in.node = c.node
-		if err := c.Close(); err != nil {
+		if err := guard(c.Close); err != nil {
 			errs = append(errs, fmt.Errorf("task %v: close processor %s: %w", in.env.TaskID, c.node, err))
 		}
 	}

@@ -328,6 +328,75 @@ func TestInitAndClose(t *testing.T) {
 	}
 }
 
+// A panic in Init is an error too, and what was initialised is closed. One in Close does not
+// keep the others from being closed.
+func TestPanicInInitAndClose(t *testing.T) {
+	var log []string
+	top := processor.NewTopology()
+	source(top, "source", "in")
+	for _, name := range []string{"a", "b", "c"} {
+		processor.AddProcessor(top, name, func() *panicking { return &panicking{stages{strFunc: newEcho(), name: name, log: &log}} }, []string{"source"})
+	}
+	r := prepare(t, top)
+	in, err := r.sub.NewInstance(r.env, time.Time{})
+	if in != nil || err == nil {
+		t.Fatalf("instance %v, error %v", in, err)
+	}
+	for _, word := range []string{"task 0_3", "processor c: panic: init c", "close processor b: panic: close b", "instance_test.go"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q is not in %v", word, err)
+		}
+	}
+	if got := strings.Join(log, ", "); got != "init a, init b, init c, close c, close b, close a" {
+		t.Error(got)
+	}
+}
+
+// panicking panics in the Init of c and in the Close of b.
+type panicking struct{ stages }
+
+func (p *panicking) Init(ctx strCtx) error {
+	err := p.stages.Init(ctx)
+	if p.name == "c" {
+		panic("init c")
+	}
+	return err
+}
+
+func (p *panicking) Close() error {
+	err := p.stages.Close()
+	if p.name == "b" {
+		panic("close b")
+	}
+	return err
+}
+
+// A processor may keep a record for a later punctuation; the memory of a poll is used again.
+func TestHeadersOutliveThePoll(t *testing.T) {
+	top := processor.NewTopology()
+	source(top, "source", "in")
+	var kept []strRec
+	add(top, "keep", func(ctx strCtx, r strRec) error {
+		if kept = append(kept, r); len(kept) < 3 {
+			return nil
+		}
+		for _, r := range kept {
+			if err := ctx.Forward(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, "source")
+	sink(top, "sink", "out", "keep")
+	r := newRig(t, top)
+	poll := make([]kafka.Header, 2) // the arena of a kafka.Poll
+	for i, value := range []string{"x", "y", "z"} {
+		poll[0], poll[1] = kafka.Header{Key: "first", Value: []byte(value)}, kafka.Header{Key: "second"}
+		r.mustSend("in", "k", value, int64(i), poll[:2:2]...)
+	}
+	r.expect("out k=x @0 first:x second:∅", "out k=y @1 first:y second:∅", "out k=z @2 first:z second:∅")
+}
+
 func TestStoreThatDoesNotOpenFailsTheInstance(t *testing.T) {
 	top := processor.NewTopology()
 	source(top, "source", "in")

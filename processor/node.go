@@ -30,7 +30,7 @@ func newProcessorNode[KIn, VIn, KOut, VOut any](in *Instance, n *node, p Process
 	r := &processorNode[KIn, VIn, KOut, VOut]{p: p}
 	r.ctx = nodeContext[KOut, VOut]{in: in, name: n.name, stores: stores, children: receivers[KOut, VOut](in, n)}
 	for _, c := range n.children {
-		r.ctx.names = append(r.ctx.names, c.name)
+		r.ctx.named = append(r.ctx.named, namedReceiver[KOut, VOut]{c.name, in.runtime[c].(receiver[KOut, VOut])})
 	}
 	return r, nil
 }
@@ -68,7 +68,12 @@ type nodeContext[K, V any] struct {
 	name     string
 	stores   *Stores
 	children []receiver[K, V]
-	names    []string // of the children
+	named    []namedReceiver[K, V] // the same by the names that the user gave
+}
+
+type namedReceiver[K, V any] struct {
+	name string
+	receiver[K, V]
 }
 
 func (c *nodeContext[K, V]) Stores() *Stores { return c.stores }
@@ -83,12 +88,16 @@ func (c *nodeContext[K, V]) Forward(r Record[K, V]) error {
 }
 
 func (c *nodeContext[K, V]) ForwardTo(child string, r Record[K, V]) error {
-	for i, name := range c.names {
-		if name == child {
-			return c.children[i].receive(r)
+	for _, n := range c.named {
+		if n.name == child {
+			return n.receive(r)
 		}
 	}
-	return fmt.Errorf("processor %s has no child %s; its children are %v", c.name, child, c.names)
+	var names []string
+	for _, n := range c.named {
+		names = append(names, n.name)
+	}
+	return fmt.Errorf("processor %s has no child %s; its children are %v", c.name, child, names)
 }
 
 func (c *nodeContext[K, V]) Commit()               { c.in.env.Commit() }

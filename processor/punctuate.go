@@ -3,6 +3,7 @@ package processor
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -39,7 +40,11 @@ func (s *schedule) add(node string, interval time.Duration, by PunctuationType, 
 	}
 }
 
-func (s *schedule) refresh() { s.streamDue, s.hasStream = s.earliest(StreamTime) }
+// refresh forgets what was cancelled and looks for the next point by stream time.
+func (s *schedule) refresh() {
+	s.entries = slices.DeleteFunc(s.entries, func(p *punctuation) bool { return p.cancelled })
+	s.streamDue, s.hasStream = s.earliest(StreamTime)
+}
 
 func (s *schedule) earliest(by PunctuationType) (at int64, ok bool) {
 	for _, p := range s.entries {
@@ -70,9 +75,13 @@ func (s *schedule) run(by PunctuationType, now time.Time, at func(node string)) 
 		if err := p.f(now); err != nil {
 			return fmt.Errorf("punctuate processor %s: %w", p.node, err)
 		}
-		p.next += ((ms-p.next)/p.interval + 1) * p.interval
+		step := p.interval - (ms-p.next)%p.interval // from now to the next point
+		if step > math.MaxInt64-ms {
+			p.cancelled = true // it would be behind the end of time
+			continue
+		}
+		p.next = ms + step
 	}
-	s.entries = slices.DeleteFunc(s.entries, func(p *punctuation) bool { return p.cancelled })
 	s.refresh()
 	return nil
 }

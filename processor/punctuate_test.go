@@ -63,6 +63,8 @@ func TestStreamTimePunctuation(t *testing.T) {
 		"from 0":     {{0, 0}, {5, -1}, {9, -1}, {10, 10}, {15, -1}, {39, 39}, {40, 40}, {41, -1}, {20, -1}, {49, -1}, {50, 50}, {1000, 1000}, {1001, -1}, {1010, 1010}},
 		"late start": {{1003, 1003}, {1004, -1}, {1012, 1012}, {1013, -1}, {1014, -1}, {1023, 1023}},
 		"far future": {{9_999_999_999_999, 9_999_999_999_999}, {10_000_000_000_000, 10_000_000_000_000}, {10_000_000_000_009, -1}, {math.MaxInt64 / 1_000_000 * 1000, math.MaxInt64 / 1_000_000 * 1000}},
+		// There is no point behind the end of time.
+		"end of time": {{math.MaxInt64 - 3, math.MaxInt64 - 3}, {math.MaxInt64 - 3, -1}, {math.MaxInt64, -1}, {7, -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTicker(t, ticker{by: processor.StreamTime, every: 10 * time.Millisecond})

@@ -34,10 +34,7 @@ func (r Record[K, V]) HasKey() bool { return !isNull(&r.Key, r.NullKey) }
 func (r Record[K, V]) HasValue() bool { return !isNull(&r.Value, r.NullValue) }
 
 func isNull[T any](v *T, mark bool) bool {
-	if serde.HasNil[T]() {
-		return serde.IsNil(v)
-	}
-	return mark && reflect.ValueOf(v).Elem().IsZero()
+	return serde.IsNil(v) || mark && !serde.HasNil[T]() && reflect.ValueOf(v).Elem().IsZero()
 }
 
 // WithKey gives r another key, not null unless key is nil.

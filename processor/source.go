@@ -11,10 +11,16 @@ type receiver[K, V any] interface {
 	receive(r Record[K, V]) error
 }
 
+// receivers gives where a node's records go. A [Pass] among its children is left out: its own
+// children stand in its place.
 func receivers[K, V any](in *Instance, n *node) []receiver[K, V] {
 	var out []receiver[K, V]
 	for _, c := range n.children {
-		out = append(out, in.runtime[c].(receiver[K, V]))
+		if p, ok := in.runtime[c].(passing[K, V]); ok && p.passes() {
+			out = append(out, p.behind()...)
+		} else {
+			out = append(out, in.runtime[c].(receiver[K, V]))
+		}
 	}
 	return out
 }
@@ -34,7 +40,7 @@ func newSourceNode[K, V any](in *Instance, n *node, key serde.Serde[K], val serd
 
 func (s *sourceNode[K, V]) process(r *kafka.Record) (err error) {
 	s.in.node = s.name
-	rec := Record[K, V]{Timestamp: s.in.clock.now, Headers: r.Headers}
+	rec := Record[K, V]{Timestamp: s.in.clock.now, Headers: s.in.keep(r.Headers)}
 	if r.Key == nil {
 		rec.NullKey = !serde.HasNil[K]()
 	} else if rec.Key, err = s.key.Decode(r.Key); err != nil {
@@ -51,6 +57,25 @@ func (s *sourceNode[K, V]) process(r *kafka.Record) (err error) {
 		}
 	}
 	return nil
+}
+
+// headersAtOnce is how many headers get their memory together.
+const headersAtOnce = 256
+
+// keep copies a record's headers out of the poll's memory, which is used again: a processor may
+// keep the record.
+func (in *Instance) keep(headers []kafka.Header) []kafka.Header {
+	n := len(headers)
+	if n == 0 {
+		return nil
+	}
+	if n > len(in.headers) {
+		in.headers = make([]kafka.Header, max(n, headersAtOnce))
+	}
+	kept := in.headers[:n:n]
+	in.headers = in.headers[n:]
+	copy(kept, headers)
+	return kept
 }
 
 func decodeError(r *kafka.Record, name string, part serde.Part, err error) error {

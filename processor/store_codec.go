@@ -92,7 +92,20 @@ func (c *codec[K, V]) put(key K, value V, at time.Time) error {
 		v = emptyBytes // an empty value is not null
 	}
 	c.vbuf = v
-	return c.raw.Put(k, v, at.UnixMilli())
+	ms, err := c.time(at)
+	if err != nil {
+		return err
+	}
+	return c.raw.Put(k, v, ms)
+}
+
+// time gives the timestamp of a write in milliseconds.
+func (c *codec[K, V]) time(at time.Time) (int64, error) {
+	ms := at.UnixMilli()
+	if ms < 0 {
+		return 0, fmt.Errorf("write to store %s: %w %d ms; give the record, or the write, a time since 1970", c.name, ErrNegativeTimestamp, ms)
+	}
+	return ms, nil
 }
 
 func (c *codec[K, V]) delete(key K, at time.Time) error {
@@ -100,7 +113,11 @@ func (c *codec[K, V]) delete(key K, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return c.raw.Delete(k, at.UnixMilli())
+	ms, err := c.time(at)
+	if err != nil {
+		return err
+	}
+	return c.raw.Delete(k, ms)
 }
 
 func (c *codec[K, V]) scan(from, to *K) iter.Seq2[TimestampedEntry[K, V], error] {

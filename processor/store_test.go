@@ -115,6 +115,37 @@ func TestChangesCarryTheRecordsTimestamp(t *testing.T) {
 	}
 }
 
+// A write before 1970 is refused, as by sinks: a client would write another time into the
+// changelog, and the restored state would not be what it was.
+func TestStoreRefusesNegativeTimestamp(t *testing.T) {
+	_, err := inStores(t, func(ctx strCtx) error {
+		for what, err := range map[string]error{
+			"put":    timed.In(ctx).Put("a", "x", time.Time{}),
+			"delete": timed.In(ctx).Delete("a", time.UnixMilli(-1)),
+			"nil":    nilable.In(ctx).Put("a", nil, time.UnixMilli(-1)),
+		} {
+			if !errors.Is(err, processor.ErrNegativeTimestamp) || !strings.Contains(err.Error(), "store ") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		return nil
+	}, timed, nilable)
+	if err != nil {
+		t.Error(err)
+	}
+	top := processor.NewTopology()
+	source(top, "source", "in")
+	add(top, "above", func(ctx strCtx, r strRec) error { return ctx.Forward(strRec{Key: "k", Value: "v"}) }, "source")
+	processor.AddProcessor(top, "below", func() strFunc {
+		return func(ctx strCtx, r strRec) error { return plain.In(ctx).Put(r.Value, 1) }
+	}, []string{"above"}, plain)
+	if err := newRig(t, top).send("in", []byte("k"), []byte("v"), 10); !errors.Is(err, processor.ErrNegativeTimestamp) {
+		t.Errorf("a record that was forwarded without a time: %v", err)
+	}
+}
+
+var nilable = processor.TimestampedKeyValue("nilable", serde.String, serde.Bytes)
+
 // changes gives the keys and timestamps that would go to the changelog.
 func changes(t *testing.T, s *statestore.TaskStore) string {
 	t.Helper()

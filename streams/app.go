@@ -22,11 +22,11 @@ type App struct {
 	cfg      Config
 	log      *slog.Logger
 
-	stop     chan struct{} // closed by the first Close
-	stopOnce sync.Once
-	done     chan struct{} // closed when Run has returned
+	stopping    context.Context // ends with the first Close
+	requestStop context.CancelFunc
+	done        chan struct{} // closed when Run has returned
 
-	follow sync.Mutex // held while the workers' states are looked at and the app's follows
+	follow sync.Mutex // held while a state is decided and told: a listener hears of them in their order
 
 	mu      sync.Mutex
 	state   State
@@ -56,7 +56,9 @@ func New(topology *Topology, cfg Config) (*App, error) {
 	if cfg.Client == nil {
 		cfg.Client = franz.Client{}
 	}
-	return &App{topology: topology, cfg: cfg, log: cfg.Logger.With("app", cfg.AppID), stop: make(chan struct{}), done: make(chan struct{}), changed: make(chan struct{})}, nil
+	a := &App{topology: topology, cfg: cfg, log: cfg.Logger.With("app", cfg.AppID), done: make(chan struct{}), changed: make(chan struct{})}
+	a.stopping, a.requestStop = context.WithCancel(context.Background())
+	return a, nil
 }
 
 // Run runs the application until ctx ends or Close is called, and then commits what was
@@ -67,7 +69,7 @@ func (a *App) Run(ctx context.Context) (err error) {
 	a.mu.Lock()
 	if a.started {
 		a.mu.Unlock()
-		return errors.New("streams: Run was called before")
+		return errors.New("streams: Run was called before, or the application was closed")
 	}
 	a.started = true
 	// hard drops everything at once; it is kept for a Close whose deadline has passed.
@@ -99,7 +101,24 @@ func (a *App) Run(ctx context.Context) (err error) {
 // errStopped ends a start because the application is being closed.
 var errStopped = errors.New("stopped")
 
-func (a *App) requestStop() { a.stopOnce.Do(func() { close(a.stop) }) }
+// untilStopped gives a context that also ends when the application is being closed, for what
+// need not be done then.
+func (a *App) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(a.stopping, cancel)
+	return ctx, func() {
+		unhook()
+		cancel()
+	}
+}
+
+// orStopped gives errStopped for an error whose reason is that the application is being closed.
+func (a *App) orStopped(ctx context.Context, err error) error {
+	if err != nil && a.stopping.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", errStopped, err)
+	}
+	return err
+}
 
 // Close asks Run to end, and waits for it. At ctx's deadline everything that was not committed
 // is dropped (nothing is lost: it is processed again at the next start), and the error says
@@ -107,19 +126,27 @@ func (a *App) requestStop() { a.stopOnce.Do(func() { close(a.stop) }) }
 func (a *App) Close(ctx context.Context) error {
 	a.mu.Lock()
 	started, kill := a.started, a.kill
-	if !started {
-		a.started = true
-		a.state = Closed
-		close(a.done)
-	}
+	a.started = true
 	a.mu.Unlock()
 	a.requestStop()
+	if !started {
+		a.setState(Closed)
+		close(a.done)
+		return nil
+	}
+	select {
+	case <-a.done:
+		return a.runError()
+	default:
+	}
 	select {
 	case <-a.done:
 		return a.runError()
 	case <-ctx.Done():
 	}
-	kill()
+	if kill != nil { // else another Close was first, and Run never was
+		kill()
+	}
 	grace := time.NewTimer(10 * time.Second)
 	defer grace.Stop()
 	select {

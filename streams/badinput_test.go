@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/serde"
 	"github.com/tidemark-streams/tidemark/streams"
+	"github.com/tidemark-streams/tidemark/task"
 )
 
 // Every row of this file is something a user gets wrong, or the world does, and the words
@@ -23,6 +24,8 @@ import (
 func TestConfigReportsEverything(t *testing.T) {
 	_, err := streams.New(emptyTopology(t), streams.Config{AppID: "no/slash", Brokers: []string{"nohost"}, Workers: -1, CommitInterval: -1, Guarantee: 9, Replication: -2})
 	contains(t, err, "AppID", "no/slash", "Brokers", `"nohost" is not host:port`, "StateDir is missing", "Workers is -1", "CommitInterval is -1ns", "Guarantee is 9", "Replication is -2")
+	_, err = streams.New(emptyTopology(t), streams.Config{Store: streams.StoreConfig{CacheBytes: -1, BlockCacheBytes: -1}, Limits: task.Limits{CommitInterval: time.Second, MaxDirtyBytes: 1 << 30, BufferedRecords: -1, MaxTaskIdle: -1}})
+	contains(t, err, "Store.CacheBytes is -1", "Store.BlockCacheBytes is -1", "Limits.CommitInterval is 1s: it has no effect", "MaxDirtyBytes is 1073741824: it must be at most", "BufferedRecords is -1", "MaxTaskIdle is -1ns")
 	_, err = streams.New(emptyTopology(t), streams.Config{})
 	contains(t, err, "AppID is missing", "Brokers is empty", "StateDir is missing")
 	for _, id := range []string{"a b", "..", ".", "ä", strings.Repeat("x", 250)} {
@@ -31,15 +34,7 @@ func TestConfigReportsEverything(t *testing.T) {
 	}
 }
 
-func emptyTopology(t *testing.T) *streams.Topology {
-	b := streams.NewBuilder()
-	streams.Stream(b, "in", streams.With(serde.String, serde.String)).To("out")
-	topology, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return topology
-}
+func emptyTopology(t *testing.T) *streams.Topology { return emptyTopologyOf(t, "in", "out") }
 
 // Every field but the needed ones may be zero.
 func TestConfigZeroValueIsDefault(t *testing.T) {
@@ -96,6 +91,31 @@ func TestInternalTopicWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.start(e.wordCount(), e.config()).fails(changelog, "cleanup.policy=delete", "compact", repartition, "has 5 partitions", "needs 2")
+	})
+}
+
+// Settings under which the broker would throw away what is still needed are refused, also when
+// the right policy is among them.
+func TestInternalTopicForgets(t *testing.T) {
+	everywhere(t, func(t *testing.T, e *env) {
+		for name, c := range map[string]struct {
+			topic   string
+			configs map[string]string
+			words   []string
+		}{
+			"changelog compacted and deleted":   {"-counts-changelog", map[string]string{"cleanup.policy": "compact,delete"}, []string{"cleanup.policy=compact,delete", "must be compact"}},
+			"repartition compacted and deleted": {"-counts-repartition", map[string]string{"cleanup.policy": "compact,delete"}, []string{"must be delete"}},
+			"repartition with a retention time": {"-counts-repartition", map[string]string{"retention.ms": "60000"}, []string{"retention.ms=60000", "must be -1"}},
+			"repartition with a retention size": {"-counts-repartition", map[string]string{"retention.ms": "-1", "retention.bytes": "1000000"}, []string{"retention.bytes=1000000", "must be -1"}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				e := newEnv(t, e.b, e.client)
+				if err := e.admin.CreateTopics(e.ctx(), kafka.NewTopic{Name: e.app + c.topic, Partitions: 2, Replication: 1, Configs: c.configs}); err != nil {
+					t.Fatal(err)
+				}
+				e.start(e.wordCount(), e.config()).fails(append(c.words, e.app+c.topic, "would be deleted")...)
+			})
+		}
 	})
 }
 
@@ -165,6 +185,50 @@ func TestPanicInUserCode(t *testing.T) {
 		app.fails("task 0_0", e.in+"-0@1", "node work", "panic: user code", "badinput_test.go")
 	})
 }
+
+// A panic anywhere in user code fails the application and not the process, and lets the others
+// close.
+func TestPanicOutsideOfProcess(t *testing.T) {
+	b := testbroker.Kfake(t)
+	t.Run("timestamp extractor", func(t *testing.T) {
+		e := newEnv(t, b, clients[0])
+		e.produce("x")
+		cfg := e.config()
+		cfg.TimestampExtractor = func(*kafka.Record, time.Time) (time.Time, error) { panic("user code") }
+		e.start(e.wordCount(), cfg).fails("task 0_0", e.in+"-0@0", "extract timestamp: panic: user code", "badinput_test.go")
+	})
+	t.Run("punctuation", func(t *testing.T) {
+		e := newEnv(t, b, clients[0])
+		p := panics{init: func(ctx processor.Context[string, string]) {
+			ctx.Schedule(time.Millisecond, processor.WallClockTime, func(time.Time) error { panic("user code") })
+		}}
+		e.start(e.one(func() processor.Processor[string, string, string, string] { return p }), e.config()).fails("task 0_", "punctuate", "node work", "panic: user code", "badinput_test.go")
+	})
+	t.Run("init and close", func(t *testing.T) {
+		e := newEnv(t, b, clients[0])
+		p := panics{init: func(processor.Context[string, string]) { panic("user code") }}
+		e.start(e.one(func() processor.Processor[string, string, string, string] { return p }), e.config()).fails("task 0_", "init processor work", "panic: user code", "panic: in close", "badinput_test.go")
+	})
+	t.Run("close", func(t *testing.T) {
+		e := newEnv(t, b, clients[0])
+		p := panics{init: func(processor.Context[string, string]) {}}
+		app := e.start(e.one(func() processor.Processor[string, string, string, string] { return p }), e.config())
+		app.catchUp()
+		contains(t, app.Close(e.ctx()), "close processor work", "panic: in close")
+	})
+}
+
+type panics struct {
+	work
+	init func(ctx processor.Context[string, string])
+}
+
+func (p panics) Init(ctx processor.Context[string, string]) error {
+	p.init(ctx)
+	return nil
+}
+
+func (panics) Close() error { panic("in close") }
 
 func TestErrorInUserCode(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {

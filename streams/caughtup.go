@@ -21,8 +21,31 @@ var ErrNotRunning = errors.New("the application is not running")
 //
 // If this process is the one that runs the tasks, they are restored and run when it returns.
 func (a *App) CaughtUp(ctx context.Context) error {
+	err := a.catchUp(ctx)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ErrNotRunning) || ctx.Err() == nil && a.ending() {
+		// Run is about to return, if it has not: its error is the reason, and not that of a client that
+		// was closed under us.
+		select {
+		case <-a.done:
+			err = errors.Join(ErrNotRunning, a.runError())
+		case <-ctx.Done():
+		}
+	}
+	return fmt.Errorf("wait to catch up: %w", err)
+}
+
+// ending tells whether Run gives its parts back, or has.
+func (a *App) ending() bool {
+	_, err := a.liveAdmin()
+	return err != nil
+}
+
+func (a *App) catchUp(ctx context.Context) error {
 	if err := a.awaitTasks(ctx); err != nil {
-		return fmt.Errorf("wait to catch up: %w", err)
+		return err
 	}
 	subs := a.topology.Subtopologies()
 	fed := map[string][]*processor.Subtopology{} // topic -> its writers
@@ -48,7 +71,7 @@ func (a *App) CaughtUp(ctx context.Context) error {
 			return nil
 		}
 		if err := a.committedPast(ctx, stage); err != nil {
-			return fmt.Errorf("wait to catch up: %w", err)
+			return err
 		}
 		for _, topic := range stage {
 			done[topic] = true

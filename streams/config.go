@@ -93,7 +93,8 @@ type Config struct {
 	// StateListener is called at every change of the state, from a goroutine of the app. It
 	// must not block, nor call Close.
 	StateListener func(from, to State)
-	// Logger. Default slog.Default().
+	// Logger takes what the application has to say; the clients' details come at debug level.
+	// Default slog.Default().
 	Logger *slog.Logger
 	// Now is the wall clock. Default time.Now.
 	Now func() time.Time
@@ -151,6 +152,12 @@ func (c Config) Validate() error {
 	}
 	if c.Store.BlockCacheBytes < 0 {
 		bad("Store.BlockCacheBytes is %d: it must not be negative", c.Store.BlockCacheBytes)
+	}
+	if c.Store.CacheBytes < 0 {
+		bad("Store.CacheBytes is %d: it must not be negative", c.Store.CacheBytes)
+	}
+	if c.Limits.CommitInterval != 0 && c.Limits.CommitInterval != c.CommitInterval {
+		bad("Limits.CommitInterval is %v: it has no effect, set CommitInterval (%v)", c.Limits.CommitInterval, c.CommitInterval)
 	}
 	if err := c.Limits.Validate(); err != nil {
 		bad("Limits: %w", err)

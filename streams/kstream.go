@@ -66,12 +66,5 @@ func (s *KStream[K, V]) Merge(other *KStream[K, V], named ...Named) *KStream[K, 
 	return out
 }
 
-// pass forwards everything. Nodes that only join, or only name, a stream are made of it.
-type pass[K, V any] struct{}
-
-func newPass[K, V any]() pass[K, V] { return pass[K, V]{} }
-
-// Process forwards r.
-func (pass[K, V]) Process(ctx processor.Context[K, V], r processor.Record[K, V]) error {
-	return ctx.Forward(r)
-}
+// Nodes that only join, or only name, a stream.
+func newPass[K, V any]() processor.Pass[K, V] { return processor.Pass[K, V]{} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/statedir"
@@ -15,6 +16,16 @@ type member struct {
 	app        *App
 	membership kafka.Membership
 	changed    chan struct{} // has room for one: something changed since it was read
+	place      atomic.Pointer[place]
+}
+
+// place is a time without a gap in which this process holds the placement partition. A round
+// of workers belongs to one: between two, another process may have run the tasks, and the
+// broker would take our commit all the same, in the name of the same member.
+type place struct {
+	m       *member
+	started kafka.Member
+	lost    atomic.Bool
 }
 
 func (a *App) join(dir *statedir.Dir) (*member, error) {
@@ -30,6 +41,9 @@ func (a *App) join(dir *statedir.Dir) (*member, error) {
 			case m.changed <- struct{}{}:
 			default:
 			}
+			if p := m.place.Load(); p != nil {
+				p.current() // notices the loss, also when nobody else looks
+			}
 			a.notify()
 		}})
 	if err != nil {
@@ -38,12 +52,15 @@ func (a *App) join(dir *statedir.Dir) (*member, error) {
 	return m, nil
 }
 
-// current gives the member as the group knows it now, and one without id when it does not
-// hold the placement partition any more: generation and holdings are of one snapshot, so a
-// commit under this generation cannot meet one of the partition's next holder.
-func (m *member) current() kafka.Member {
-	s := m.membership.State()
+// current gives the member as the group knows it now, and one without id when the place is
+// lost: generation and holdings are of one snapshot, so a commit under this generation cannot
+// meet one of the partition's next holder.
+func (p *place) current() kafka.Member {
+	s := p.m.membership.State()
 	if !slices.Contains(s.Holds, 0) {
+		p.lost.Store(true)
+	}
+	if p.lost.Load() {
 		return kafka.Member{Group: s.Member.Group}
 	}
 	return s.Member
@@ -56,25 +73,28 @@ func (m *member) stands() bool {
 }
 
 // awaitPlace waits until this process is a member that holds the placement partition.
-func (m *member) awaitPlace(ctx context.Context, stop <-chan struct{}) (kafka.Member, error) {
+func (m *member) awaitPlace(ctx context.Context, stop <-chan struct{}) (*place, error) {
 	told := time.NewTicker(10 * time.Second)
 	defer told.Stop()
 	for {
+		p := &place{m: m}
+		m.place.Store(p) // before the look: a loss behind it is noticed
 		s := m.membership.State()
 		if s.Err != nil {
-			return kafka.Member{}, m.ended(s)
+			return nil, m.ended(s)
 		}
 		if s.Member.ID != "" && slices.Contains(s.Holds, 0) {
-			return s.Member, nil
+			p.started = s.Member
+			return p, nil
 		}
 		select {
 		case <-m.changed:
 		case <-told.C:
 			m.tellWaiting(ctx, s)
 		case <-stop:
-			return kafka.Member{}, errStopped
+			return nil, errStopped
 		case <-ctx.Done():
-			return kafka.Member{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }

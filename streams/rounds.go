@@ -32,11 +32,11 @@ func (r *rounds) run(ctx context.Context) error {
 	a := r.app
 	for {
 		a.setState(Starting)
-		m, err := r.member.awaitPlace(ctx, a.stop)
+		p, err := r.member.awaitPlace(ctx, a.stopping.Done())
 		if err != nil {
 			return err
 		}
-		err = r.round(ctx, m)
+		err = r.round(ctx, p)
 		switch {
 		case errors.Is(err, task.ErrLost) && ctx.Err() == nil:
 			a.log.Warn("lost the place in the group; starting again", "reason", err)
@@ -49,13 +49,13 @@ func (r *rounds) run(ctx context.Context) error {
 	}
 }
 
-// round runs all tasks under one member id.
-func (r *rounds) round(ctx context.Context, m kafka.Member) error {
+// round runs all tasks under one member id, for as long as it keeps the place.
+func (r *rounds) round(ctx context.Context, p *place) error {
 	a := r.app
 	if err := r.fence(ctx); err != nil {
 		return err
 	}
-	workers := r.newWorkers(m)
+	workers := r.newWorkers(p)
 	a.mu.Lock()
 	a.workers = workers
 	a.mu.Unlock()
@@ -78,19 +78,41 @@ func (r *rounds) fence(ctx context.Context) error {
 		if current[id] {
 			continue
 		}
-		txn, err := r.newTransactional(id)
-		if err != nil {
-			return err
-		}
-		ictx, cancel := context.WithTimeout(ctx, r.app.cfg.TransactionTimeout+r.app.cfg.StartTimeout)
-		err = txn.Init(ictx)
-		cancel()
-		r.app.closeClient(txn)
-		if err != nil {
+		if err := r.fenceID(ctx, id); err != nil {
 			return fmt.Errorf("fence transactional id %s of an earlier run: %w", id, err)
 		}
 	}
 	return nil
+}
+
+// fenceID tries until it has worked: a broker that is away for a while is waited for.
+func (r *rounds) fenceID(ctx context.Context, id string) error {
+	for {
+		txn, err := r.newTransactional(id)
+		if err != nil {
+			return err
+		}
+		ictx, unhook := r.app.untilStopped(ctx)
+		ictx, cancel := context.WithTimeout(ictx, r.app.cfg.TransactionTimeout+r.app.cfg.StartTimeout)
+		err = txn.Init(ictx)
+		cancel()
+		unhook()
+		r.app.closeClient(txn)
+		if err == nil {
+			return nil
+		}
+		if a := task.Decide(kafka.ClassOf(err)); a != task.Retry && a != task.Reload {
+			return err
+		}
+		select {
+		case <-r.app.stopping.Done():
+			return errors.Join(errStopped, err)
+		case <-time.After(moment):
+			r.app.log.Warn("fence an old transactional id: trying again", "id", id, "error", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // transactionalID of worker i: stable, so that a restart fences its former life.
@@ -107,7 +129,7 @@ func (r *rounds) newTransactional(id string) (kafka.Transactional, error) {
 }
 
 // newWorkers makes the workers and deals the tasks out to them.
-func (r *rounds) newWorkers(m kafka.Member) []*task.Worker {
+func (r *rounds) newWorkers(p *place) []*task.Worker {
 	a := r.app
 	ids := a.taskIDs()
 	var workers []*task.Worker
@@ -116,7 +138,7 @@ func (r *rounds) newWorkers(m kafka.Member) []*task.Worker {
 		for j := i; j < len(ids); j += a.cfg.Workers {
 			mine = append(mine, ids[j])
 		}
-		workers = append(workers, task.NewWorker(r.workerConfig(i, m), mine))
+		workers = append(workers, task.NewWorker(r.workerConfig(i, p), mine))
 	}
 	return workers
 }
@@ -131,10 +153,10 @@ func (r *rounds) clients(i int) task.Clients {
 	}
 }
 
-func (r *rounds) workerConfig(i int, m kafka.Member) task.Config {
+func (r *rounds) workerConfig(i int, p *place) task.Config {
 	a := r.app
 	cfg := task.Config{Name: fmt.Sprint(i), AppID: a.cfg.AppID, Topology: a.topology, Guarantee: a.cfg.Guarantee, Limits: a.cfg.Limits,
-		Start: task.StartPosition{Spec: a.cfg.Start.spec}, Topics: a.topics, OpenStore: r.openStore, Started: m, Member: r.member.current,
+		Start: task.StartPosition{Spec: a.cfg.Start.spec}, Topics: a.topics, OpenStore: r.openStore, Started: p.started, Member: p.current,
 		Now: a.cfg.Now, Logger: a.log, Changed: a.workerChanged, Clients: r.clients(i)}
 	if x := a.cfg.TimestampExtractor; x != nil {
 		cfg.ExtractTimestamp = func(rec *kafka.Record, streamTime time.Time) (int64, error) {
@@ -157,7 +179,11 @@ func (r *rounds) supervise(ctx context.Context, workers []*task.Worker) error {
 	errs := make(chan error, len(workers))
 	var all sync.WaitGroup
 	for _, w := range workers {
-		all.Go(func() { errs <- w.Run(ctx) })
+		all.Go(func() {
+			err := fmt.Errorf("worker %s: user code has ended its goroutine (runtime.Goexit, as testing.T.FailNow does)", w.Status().Name)
+			defer func() { errs <- err }()
+			err = w.Run(ctx)
+		})
 	}
 	var once sync.Once
 	stopAll := func() {
@@ -171,7 +197,7 @@ func (r *rounds) supervise(ctx context.Context, workers []*task.Worker) error {
 	for left := len(workers); left > 0; left-- {
 		var err error
 		select {
-		case <-a.stop:
+		case <-a.stopping.Done():
 			a.setState(Closing)
 			stopAll()
 			err = <-errs
@@ -202,11 +228,11 @@ func (a *App) workerChanged() {
 	if state == Restoring || state == Running {
 		to := Running
 		for _, w := range workers {
-			if s := w.Status().State; s == "restoring" || s == "" {
+			if s := w.State(); s == "restoring" || s == "opening" || s == "" { // "": it has not begun
 				to = Restoring
 			}
 		}
-		a.setState(to)
+		a.enter(to)
 	}
 	a.notify()
 }

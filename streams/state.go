@@ -40,6 +40,13 @@ func (a *App) State() State {
 }
 
 func (a *App) setState(to State) {
+	a.follow.Lock()
+	defer a.follow.Unlock()
+	a.enter(to)
+}
+
+// enter goes to a state and tells the listener. a.follow is held.
+func (a *App) enter(to State) {
 	a.mu.Lock()
 	from := a.state
 	if from == to || from == Closed || from == Failed || (from == Closing && to < Closing) { // a worker that comes late

@@ -20,21 +20,18 @@ func placementTopic(appID string) string { return appID + "-placement" }
 // prepareTopics describes all topics, creates the internal ones that are missing and verifies
 // those that exist. Everything wrong is reported at once.
 func (a *App) prepareTopics(ctx context.Context, admin kafka.Admin) error {
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.StartTimeout)
+	tctx, unhook := a.untilStopped(ctx)
+	defer unhook()
+	tctx, cancel := context.WithTimeout(tctx, a.cfg.StartTimeout)
 	defer cancel()
+	return a.orStopped(ctx, a.findTopics(tctx, admin))
+}
+
+func (a *App) findTopics(ctx context.Context, admin kafka.Admin) error {
 	user := a.userTopics()
-	topics, err := a.firstAnswer(ctx, admin, user)
+	topics, err := a.describeUser(ctx, admin, user)
 	if err != nil {
-		return fmt.Errorf("describe topics: %w", err)
-	}
-	var missing []string
-	for _, name := range user {
-		if _, ok := topics[name]; !ok {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("unknown topic %s: create it before the application starts", strings.Join(missing, ", "))
+		return err
 	}
 	wanted, err := a.internalTopics(topics)
 	if err != nil {
@@ -53,6 +50,31 @@ func (a *App) prepareTopics(ctx context.Context, admin kafka.Admin) error {
 	return nil
 }
 
+// unknownTopicPatience is how long a topic that is not shown is asked for again: the brokers'
+// metadata lags a moment behind the answer to whoever created it.
+const unknownTopicPatience = 2 * time.Second
+
+// describeUser describes the user's topics, all of which must exist.
+func (a *App) describeUser(ctx context.Context, admin kafka.Admin, user []string) (map[string]kafka.Topic, error) {
+	patience := time.Now().Add(min(unknownTopicPatience, a.cfg.StartTimeout/2))
+	for {
+		topics, err := a.firstAnswer(ctx, admin, user)
+		if err != nil {
+			return nil, fmt.Errorf("describe topics: %w", err)
+		}
+		missing := slices.DeleteFunc(slices.Clone(user), func(name string) bool { _, ok := topics[name]; return ok })
+		if len(missing) == 0 {
+			return topics, nil
+		}
+		if time.Now().After(patience) || ctx.Err() != nil {
+			return nil, fmt.Errorf("unknown topic %s: create it before the application starts", strings.Join(missing, ", "))
+		}
+		if err := a.wait(ctx, nil, moment); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // firstAnswer describes topics, and asks again until ctx ends while no broker answers: a client
 // may give up on the first request earlier.
 func (a *App) firstAnswer(ctx context.Context, admin kafka.Admin, names []string) (map[string]kafka.Topic, error) {
@@ -64,9 +86,6 @@ func (a *App) firstAnswer(ctx context.Context, admin kafka.Admin, names []string
 		pause := time.NewTimer(200 * time.Millisecond)
 		select {
 		case <-pause.C:
-		case <-a.stop:
-			pause.Stop()
-			return nil, fmt.Errorf("%w: %w", errStopped, err)
 		case <-ctx.Done():
 			pause.Stop()
 			return nil, err
@@ -136,7 +155,7 @@ func (a *App) internalTopics(user map[string]kafka.Topic) (map[string]kafka.NewT
 		if counts[i.Name] == 0 {
 			return nil, fmt.Errorf("the number of partitions of internal topic %s cannot be told: nothing with a known number writes it", i.Name)
 		}
-		add(task.RealTopic(a.topology, a.cfg.AppID, i.Name), counts[i.Name], map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", "message.timestamp.type": "CreateTime"})
+		add(task.RealTopic(a.topology, a.cfg.AppID, i.Name), counts[i.Name], map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": "52428800", "message.timestamp.type": "CreateTime"})
 	}
 	for _, sub := range subs {
 		for _, s := range sub.Stores {
@@ -185,19 +204,41 @@ func (a *App) createMissing(ctx context.Context, admin kafka.Admin, wanted map[s
 	for _, t := range create {
 		a.log.Info("create internal topic", "topic", t.Name, "partitions", t.Partitions)
 	}
-	// Another process of the same application may be creating them too.
-	if err := admin.CreateTopics(ctx, create...); err != nil && !kafka.IsClass(err, kafka.ClassTopicExists) {
+	err = admin.CreateTopics(ctx, create...)
+	others := kafka.IsClass(err, kafka.ClassTopicExists) // another process of the application is creating them too
+	if err != nil && !others {
 		return nil, fmt.Errorf("create internal topics: %w", err)
 	}
-	if have, err = admin.Topics(ctx, names...); err != nil {
-		return nil, fmt.Errorf("describe internal topics: %w", err)
+	if have, err = shown(ctx, admin, names); err != nil {
+		return nil, err
 	}
-	for _, name := range names {
-		if _, ok := have[name]; !ok {
-			return nil, fmt.Errorf("internal topic %s was created, but the broker does not show it", name)
+	for _, t := range create {
+		if others {
+			errs = append(errs, verify(ctx, admin, have[t.Name], t))
 		}
 	}
-	return have, nil
+	return have, errors.Join(errs...)
+}
+
+// shown describes topics that exist, and waits until the broker shows all of them.
+func shown(ctx context.Context, admin kafka.Admin, names []string) (map[string]kafka.Topic, error) {
+	for {
+		have, err := admin.Topics(ctx, names...)
+		if err != nil {
+			return nil, fmt.Errorf("describe internal topics: %w", err)
+		}
+		missing := slices.IndexFunc(names, func(name string) bool { _, ok := have[name]; return !ok })
+		if missing < 0 {
+			return have, nil
+		}
+		pause := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, fmt.Errorf("internal topic %s was created, but the broker does not show it: %w", names[missing], ctx.Err())
+		}
+	}
 }
 
 // verify compares an internal topic with what it has to be.
@@ -210,11 +251,17 @@ func verify(ctx context.Context, admin kafka.Admin, have kafka.Topic, want kafka
 	if err != nil {
 		return fmt.Errorf("read the configuration of %s: %w", have.Name, err)
 	}
-	policy, ok := configs["cleanup.policy"]
-	if ok && !strings.Contains(policy, want.Configs["cleanup.policy"]) {
-		return fmt.Errorf("internal topic %s has cleanup.policy=%s, but it must be %s: records that are still needed would be deleted", have.Name, policy, want.Configs["cleanup.policy"])
+	must := map[string]string{"cleanup.policy": want.Configs["cleanup.policy"]}
+	if _, forever := want.Configs["retention.ms"]; forever {
+		must["retention.ms"], must["retention.bytes"] = "-1", "-1"
 	}
-	return nil
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(must)) {
+		if is, told := configs[name]; told && is != must[name] {
+			errs = append(errs, fmt.Errorf("internal topic %s has %s=%s, but it must be %s: records that are still needed would be deleted", have.Name, name, is, must[name]))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // taskIDs are all tasks of the topology: one per partition of each sub-topology's largest

@@ -35,7 +35,6 @@ type sealedTask struct {
 	progress statestore.Progress
 	offsets  []kafka.CommittedOffset
 	header   []kafka.Header
-	next     map[string]statestore.Offset // changelog offsets, by store
 }
 
 // commitResult is what became of a sealed interval.
@@ -133,21 +132,15 @@ func (w *Worker) transact(ctx context.Context, iv *interval) error {
 		return err
 	}
 	failpoint.Hit("offsets-sent")
-	if err := txn.Commit(ctx); err != nil {
+	cctx, cancel := context.WithTimeout(ctx, w.cfg.Limits.RetryTimeout)
+	defer cancel()
+	if err := txn.Commit(cctx); err != nil {
 		// The delivery that failed says more than the transaction that could not commit: a record
 		// that is too large is not to be tried again.
 		if derr := iv.changes.failed(); derr != nil && kafka.IsClass(err, kafka.ClassAbortable) {
 			err = derr
 		}
 		return fmt.Errorf("commit transaction: %w", err)
-	}
-	for _, t := range iv.tasks {
-		t.next = map[string]statestore.Offset{}
-		for _, s := range t.task.sub.Stores {
-			if next, ok := iv.changes.offset(t.task.changelog(s.Name)); ok {
-				t.next[s.Name] = statestore.At(next)
-			}
-		}
 	}
 	return nil
 }
@@ -221,12 +214,23 @@ func (w *Worker) sendOffsets(ctx context.Context, offsets []kafka.CommittedOffse
 // apply brings each task's store to the committed interval, in one batch each.
 func apply(iv *interval) error {
 	for _, t := range iv.tasks {
-		if err := t.task.store.Commit(t.sealed, t.next); err != nil {
+		if err := t.task.store.Commit(t.sealed, t.next(iv.changes)); err != nil {
 			return &Error{Task: t.task.id, Err: fmt.Errorf("apply commit %v: %w", t.progress.ID, err)}
 		}
 		failpoint.Hit("task-applied")
 	}
 	return nil
+}
+
+// next gives the changelog offsets, by store, that the delivery reports tell (T6).
+func (t *sealedTask) next(changes *deliveries) map[string]statestore.Offset {
+	next := map[string]statestore.Offset{}
+	for _, s := range t.task.sub.Stores {
+		if offset, ok := changes.offset(t.task.changelog(s.Name)); ok {
+			next[s.Name] = statestore.At(offset)
+		}
+	}
+	return next
 }
 
 // pause waits; false when the context ended first.

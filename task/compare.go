@@ -27,7 +27,8 @@ type storePlan struct {
 	name   string
 	tp     kafka.TopicPartition
 	from   statestore.Offset
-	clear  bool
+	clear  bool   // empty it first
+	why    string // it is cleared
 	status RestoreStatus
 }
 
@@ -63,7 +64,7 @@ func (t *Task) compare(group map[kafka.TopicPartition]kafka.CommittedOffset) (*p
 		p.initial = true
 		return p, p.restoreAll()
 	case foreign > 0:
-		return nil, fmt.Errorf("%w: of %v only %d carry a commit id; another program commits for this group", ErrForeignCommit, t.partitions(), len(p.group)-foreign)
+		return nil, fmt.Errorf("%w: of %v only %d carry a commit id; another program commits for this group: stop it, and restore the offsets or reset the application", ErrForeignCommit, t.partitions(), len(p.group)-foreign)
 	}
 	return p, p.ours()
 }
@@ -95,10 +96,11 @@ func (p *plan) newGroup() error {
 			ErrOffsetsLost, id, t.store.Positions(), t.partitions())
 	}
 	p.initial = true
-	for _, s := range t.sub.Stores {
-		p.empty = append(p.empty, s.Name)
+	stores, err := t.stores()
+	for _, s := range stores {
+		p.newStore(s)
 	}
-	return nil
+	return err
 }
 
 // ours compares offsets that carry ids with the store.
@@ -109,7 +111,8 @@ func (p *plan) ours() error {
 		if m.ID == (statestore.CommitID{}) {
 			m = x
 		} else if x.ID != m.ID {
-			return fmt.Errorf("%w: %v carries commit %v, another partition of the task %v", ErrForeignCommit, tp, x.ID, m.ID)
+			return fmt.Errorf("%w: %v carries commit %v, another partition of the task %v; if its topic was taken out of the topology and is back, delete the group's offset for it (it then begins at the start position); if not, another program commits for this group: stop it",
+				ErrForeignCommit, tp, x.ID, m.ID)
 		}
 	}
 	p.id = m.ID
@@ -127,7 +130,7 @@ func (p *plan) ours() error {
 		topic, ok := named[HashName(s.Spec.Name)]
 		switch {
 		case !ok:
-			p.empty = append(p.empty, s.Spec.Name)
+			p.newStore(s)
 			continue
 		case topic != HashTopicID(s.Spec.ChangelogID):
 			return fmt.Errorf("changelog %w: %s of store %s is not the topic that the group's offsets name; restore the topic, or reset the application", ErrTopicChanged, t.changelog(s.Spec.Name), s.Spec.Name)
@@ -136,7 +139,7 @@ func (p *plan) ours() error {
 		case s.Complete && order == 0:
 			continue
 		}
-		p.restoreStore(s.Spec.Name, s.Offset)
+		p.restoreStore(s)
 	}
 	return nil
 }
@@ -151,7 +154,7 @@ func (p *plan) checkSources(m Metadata) error {
 		case listed && topic != p.task.covered.sources[i].Topic:
 			return fmt.Errorf("input %w: %s is not the topic that the group's offsets belong to; reset the group's offsets for it", ErrTopicChanged, q.tp.Topic)
 		case listed && !committed:
-			return fmt.Errorf("%w: commit %v covers topic %s, but the group has no offset for %v", ErrForeignCommit, m.ID, q.tp.Topic, q.tp)
+			return fmt.Errorf("%w: commit %v covers topic %s, but the group has no offset for %v (somebody deleted it); commit it again, or reset the application", ErrForeignCommit, m.ID, q.tp.Topic, q.tp)
 		case !committed:
 			p.initial = true // a new input: its start position is committed first
 		}
@@ -170,7 +173,7 @@ func coveredMap(list []Covered) map[uint32]uint32 {
 func (p *plan) restoreAll() error {
 	stores, err := p.task.stores()
 	for _, s := range stores {
-		p.restoreStore(s.Spec.Name, s.Offset)
+		p.restoreStore(s)
 	}
 	return err
 }
@@ -181,6 +184,21 @@ func (t *Task) stores() ([]statestore.StoreState, error) {
 	return slices.DeleteFunc(all, func(s statestore.StoreState) bool { return !s.Registered }), err
 }
 
-func (p *plan) restoreStore(name string, from statestore.Offset) {
-	p.stores = append(p.stores, &storePlan{name: name, tp: p.task.changelog(name), from: from, clear: from.IsUnknown()})
+// restoreStore plans a restore from where the store stands. What it holds without an offset
+// nothing is known of: a key may be among it whose deletion the changelog has forgotten.
+func (p *plan) restoreStore(s statestore.StoreState) {
+	x := &storePlan{name: s.Spec.Name, tp: p.task.changelog(s.Spec.Name), from: s.Offset}
+	if s.Offset.IsUnknown() || s.Offset.IsAbsent() && !s.Empty {
+		x.clear, x.why = true, "it holds data, but no offset"
+	}
+	p.stores = append(p.stores, x)
+}
+
+// newStore plans a store that the group's offsets do not know. Its changelog must be empty; what
+// the disk holds of it was left by another life of the store, and belongs to a log that is gone.
+func (p *plan) newStore(s statestore.StoreState) {
+	p.empty = append(p.empty, s.Spec.Name)
+	if !s.Empty || !s.Offset.IsAbsent() {
+		p.stores = append(p.stores, &storePlan{name: s.Spec.Name, tp: p.task.changelog(s.Spec.Name), clear: true, why: "the group's offsets do not know the store: it begins anew"})
+	}
 }

@@ -231,6 +231,58 @@ func TestCompareRefuses(t *testing.T) {
 	})
 }
 
+// left lets the store hold a key that no commit tells of, as a restore that was killed leaves it, or
+// without an offset, as a store that was once taken out of the topology keeps it.
+func (w *world) left(offset bool) {
+	w.t.Helper()
+	record := []statestore.RestoreRecord{{Key: []byte("old"), Value: []byte("8 bytes!")}}
+	if err := w.task.store.Restore("counts", record, 50); err != nil {
+		w.t.Fatal(err)
+	}
+	if offset {
+		return
+	}
+	if err := w.task.store.Complete(statestore.Progress{ID: w.task.store.CommitID()}, map[string]statestore.Offset{"counts": {}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A store that begins anew begins empty, whatever the disk holds of it: that belongs to a
+// changelog that is gone.
+func TestCompareLeftOvers(t *testing.T) {
+	for _, offset := range []bool{true, false} {
+		t.Run("new group", func(t *testing.T) {
+			w := newWorld(t)
+			w.left(offset)
+			p := w.compare()
+			if len(p.empty) != 1 || len(p.stores) != 1 || !p.stores[0].clear {
+				t.Fatalf("plan %+v", p)
+			}
+			if err := p.bound(map[kafka.TopicPartition]int64{}, map[kafka.TopicPartition]int64{}); err != nil || !p.stores[0].clear {
+				t.Errorf("%v, clear %v", err, p.stores[0].clear)
+			}
+		})
+		t.Run("new store", func(t *testing.T) {
+			w := newWorld(t)
+			w.apply(id(2, 3))
+			w.left(offset)
+			w.commit(id(2, 3), func(m *Metadata) { m.Stores = nil }, inA, inB)
+			p := w.compare()
+			if len(p.empty) != 1 || len(p.stores) != 1 || !p.stores[0].clear {
+				t.Errorf("plan %+v", p)
+			}
+		})
+	}
+	t.Run("data without offset", func(t *testing.T) {
+		w := newWorld(t)
+		w.left(false)
+		w.commit(id(2, 3), nil, inA, inB)
+		if p := w.compare(); len(p.stores) != 1 || !p.stores[0].clear {
+			t.Errorf("plan %+v", p)
+		}
+	})
+}
+
 // A Kafka Streams application's group is taken over: everything is restored, then the
 // offsets get an id.
 func TestCompareKafkaStreamsGroup(t *testing.T) {

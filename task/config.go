@@ -38,7 +38,7 @@ type Limits struct {
 	// CommitRecords commits earlier after so many records. Default: no bound.
 	CommitRecords int
 	// MaxDirtyBytes commits earlier when a worker's tasks hold so many bytes of uncommitted
-	// writes. Default 32 MiB.
+	// writes. Default 32 MiB, at most 512 MiB.
 	MaxDirtyBytes int
 	// MaxHeldBytes commits earlier when a worker holds so many bytes of output records that
 	// wait for their transaction. Default 32 MiB.
@@ -96,8 +96,15 @@ func (l Limits) Validate() error {
 			errs = append(errs, fmt.Errorf("%s is %d: it must not be negative", n.name, n.v))
 		}
 	}
+	if l.MaxDirtyBytes > maxMaxDirtyBytes {
+		errs = append(errs, fmt.Errorf("MaxDirtyBytes is %d: it must be at most %d, what one batch of a store can hold", l.MaxDirtyBytes, maxMaxDirtyBytes))
+	}
 	return errors.Join(errs...)
 }
+
+// maxMaxDirtyBytes leaves room for the writes of one more record: a store takes 1 GiB in an
+// interval, and then fails the task.
+const maxMaxDirtyBytes = 512 << 20
 
 // StartPosition says where a group without offsets begins.
 type StartPosition struct {

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 )
 
 // resolve ends the doubt about a transaction that got no answer: the id in the group's
@@ -18,9 +19,11 @@ func (w *Worker) resolve(ctx context.Context, res commitResult) commitResult {
 		committed, err = w.groupHas(ctx, res.interval)
 		return err
 	})
-	switch {
+	switch m := w.cfg.Member(); {
 	case err != nil:
 		res.err = err
+	case !m.Same(w.cfg.Started): // what the group says is another's by now
+		res.err = fmt.Errorf("%w: member %q is now %q: %w", ErrLost, w.cfg.Started.ID, m.ID, res.err)
 	case committed && res.interval.changes.failed() == nil:
 		w.log.Info("the commit in doubt was committed")
 		res.transacted, res.err = true, apply(res.interval)
@@ -28,7 +31,9 @@ func (w *Worker) resolve(ctx context.Context, res commitResult) commitResult {
 	return res
 }
 
-// groupHas tells whether the group's offsets carry the ids of the sealed interval.
+// groupHas tells whether the group's offsets are those of the sealed interval: its ids, and its
+// positions too. Two processes that took over from the same commit use the same epoch until
+// one of them commits, and that may have been the other one.
 func (w *Worker) groupHas(ctx context.Context, iv *interval) (bool, error) {
 	for _, s := range iv.tasks {
 		got, err := w.cfg.Admin.CommittedOffsets(ctx, w.cfg.AppID, s.task.partitions()...)
@@ -36,8 +41,9 @@ func (w *Worker) groupHas(ctx context.Context, iv *interval) (bool, error) {
 			return false, err
 		}
 		for _, o := range s.offsets {
-			m, err := DecodeMetadata(got[o.TopicPartition].Metadata)
-			if err != nil || m.ID != s.progress.ID {
+			is := got[o.TopicPartition]
+			m, err := DecodeMetadata(is.Metadata)
+			if err != nil || m.ID != s.progress.ID || is.Offset != o.Offset {
 				return false, nil //nolint:nilerr // metadata that cannot be read is not this commit's
 			}
 		}

@@ -58,7 +58,7 @@ func (w *Worker) finish(ctx context.Context) error {
 // processAll works on everything that waits, turn by turn, and commits when it is time.
 func (w *Worker) processAll(ctx context.Context) error {
 	for {
-		now, total := w.now(), 0
+		now, total, dirty := w.now(), 0, 0
 		for _, t := range w.tasks {
 			n, err := t.process(turnRecords, now)
 			w.count(n, now)
@@ -72,11 +72,15 @@ func (w *Worker) processAll(ctx context.Context) error {
 			if err != nil {
 				return w.failRunning(ctx, err)
 			}
+			// Many tasks, or large records, reach a bound before all have had their turn.
+			if dirty += t.store.DirtyBytes(); w.reached(dirty) {
+				if err := w.endTurn(ctx); err != nil {
+					return err
+				}
+				dirty = 0
+			}
 		}
-		if err := w.sendDirect(ctx); err != nil {
-			return err
-		}
-		if err := w.commitIfDue(ctx); err != nil {
+		if err := w.endTurn(ctx); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -86,6 +90,20 @@ func (w *Worker) processAll(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// reached tells whether a bound of the interval is, with so many dirty bytes.
+func (w *Worker) reached(dirty int) bool {
+	l := &w.cfg.Limits
+	return dirty >= l.MaxDirtyBytes || w.box.bytes >= l.MaxHeldBytes || w.direct.bytes >= l.MaxHeldBytes
+}
+
+// endTurn lets the outputs of the turn go, and commits if it is time.
+func (w *Worker) endTurn(ctx context.Context) error {
+	if err := w.sendDirect(ctx); err != nil {
+		return err
+	}
+	return w.commitIfDue(ctx)
 }
 
 func (w *Worker) count(n int, now time.Time) {
@@ -119,7 +137,7 @@ func (w *Worker) commitIfDue(ctx context.Context) error {
 	for _, t := range w.tasks {
 		dirty += t.store.DirtyBytes()
 	}
-	full := dirty >= l.MaxDirtyBytes || w.box.bytes >= l.MaxHeldBytes || (l.CommitRecords > 0 && w.running.records >= l.CommitRecords)
+	full := w.reached(dirty) || (l.CommitRecords > 0 && w.running.records >= l.CommitRecords)
 	due := full || w.commitNow || (!w.running.started.IsZero() && now.Sub(w.running.started) >= l.CommitInterval)
 	if !due {
 		return w.commitIdle(ctx, now)
@@ -169,10 +187,12 @@ func (w *Worker) sealIfMoved(ctx context.Context) error {
 	}
 	w.commitNow = false
 	w.running = newInterval()
-	if len(iv.tasks) == 0 && w.box.bytes == 0 {
-		return nil
+	if len(iv.tasks) == 0 {
+		return nil // nobody wrote anything either: a task that did has moved
 	}
-	iv.held = w.box.take()
+	if iv.held = w.box.take(); len(iv.held) > 0 {
+		w.nextSticky()
+	}
 	w.sealed = iv
 	go func() { w.results <- w.commit(ctx, iv) }() // ended by collect or await
 	return nil

@@ -11,7 +11,10 @@ import (
 // send takes an output of a sink node: into the hold when it belongs into the transaction,
 // else into the slabs that are sent after the turn.
 func (w *Worker) send(o processor.Output) error {
-	s := w.sinks[o.Topic]
+	if o.Topic != w.sinkOf { // the next output is mostly for the same topic
+		w.sinkOf, w.sink = o.Topic, w.sinks[o.Topic]
+	}
+	s := &w.sink
 	box := w.direct
 	if s.transactional {
 		box = w.box
@@ -29,11 +32,13 @@ func (w *Worker) partition(key []byte, n int32) int32 {
 	return w.sticky % n
 }
 
+func (w *Worker) nextSticky() { w.sticky = (w.sticky + 1) & 0x7fffffff }
+
 // sendDirect hands the outputs of the turn to the plain producer.
 func (w *Worker) sendDirect(ctx context.Context) error {
 	slabs := w.direct.take()
 	if len(slabs) > 0 {
-		w.sticky = (w.sticky + 1) & 0x7fffffff
+		w.nextSticky()
 	}
 	for i, s := range slabs {
 		if err := w.running.outputs.send(ctx, w.outputs, s.records, func() { w.direct.recycle(s) }); err != nil {

@@ -40,7 +40,7 @@ func (w *Worker) pollTimeout() time.Duration {
 	for _, t := range w.tasks {
 		for _, q := range t.queues {
 			if q.len() > 0 {
-				wait = min(wait, time.Millisecond) // the task waits for another partition
+				wait = min(wait, shortPoll) // the task waits for another partition
 			}
 		}
 		if at, ok := t.inst.NextWallClock(); ok {
@@ -50,8 +50,12 @@ func (w *Worker) pollTimeout() time.Duration {
 	if !w.running.started.IsZero() && w.sealed == nil {
 		wait = min(wait, w.running.started.Add(w.cfg.Limits.CommitInterval).Sub(now))
 	}
-	return max(wait, 0)
+	return max(wait, shortPoll)
 }
+
+// shortPoll is the least time of a poll: what is always overdue must not keep records from being
+// read.
+const shortPoll = time.Millisecond
 
 // throttle pauses a partition with too many waiting records and resumes it at half of them.
 func (w *Worker) throttle(q *queue) {

@@ -37,6 +37,7 @@ func (q *queue) offer(f *kafka.Fetched) {
 			q.records, q.head, q.borrowed = f.Records, 0, true
 		} else {
 			q.secure()
+			q.compact()
 			q.records = append(q.records, f.Records...)
 			q.own = q.records
 			q.copyHeaders(len(q.records) - len(f.Records))
@@ -58,6 +59,16 @@ func (q *queue) secure() {
 	q.copyHeaders(0)
 }
 
+// compact moves what waits to the front of the queue's own memory, once that is the smaller
+// part: a queue that never runs empty would grow for ever.
+func (q *queue) compact() {
+	if rest := q.records[q.head:]; q.head >= len(rest) {
+		n := copy(q.records, rest)
+		clear(q.records[n:])
+		q.records, q.head = q.records[:n], 0
+	}
+}
+
 func (q *queue) copyHeaders(from int) {
 	for i := from; i < len(q.records); i++ {
 		q.records[i].Headers = slices.Clone(q.records[i].Headers)
@@ -71,13 +82,15 @@ func (q *queue) pop(ms int64) {
 	q.position = q.records[q.head].Offset + 1
 	q.partitionTime = max(q.partitionTime, ms)
 	q.headKnown = false
+	if !q.borrowed {
+		q.records[q.head] = kafka.Record{} // it pins its fetch buffer
+	}
 	q.head++
 	if q.len() > 0 {
 		return
 	}
 	q.position = max(q.position, q.fetched)
 	if !q.borrowed {
-		clear(q.records)
 		q.own = q.records[:0]
 	}
 	q.records, q.head, q.borrowed = nil, 0, false

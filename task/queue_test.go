@@ -61,3 +61,36 @@ func TestQueueSecure(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// A queue that never runs empty (its task waits for another partition) forgets what was
+// processed: neither its memory nor the records' bytes may pile up.
+func TestQueueThatNeverRunsEmpty(t *testing.T) {
+	q := &queue{}
+	next := int64(0)
+	var want int64
+	for range 1000 {
+		q.secure()
+		f := &kafka.Fetched{}
+		for range 10 {
+			f.Records = append(f.Records, kafka.Record{Offset: next, Key: []byte("k"), Headers: []kafka.Header{{Key: "h"}}})
+			next++
+		}
+		f.Next = next
+		q.offer(f)
+		for q.len() > 5 {
+			if q.peek().Offset != want || len(q.peek().Headers) != 1 {
+				t.Fatalf("record %+v, want offset %d", *q.peek(), want)
+			}
+			q.pop(1)
+			want++
+		}
+	}
+	if cap(q.own) > 200 {
+		t.Errorf("room for %d records is kept for %d", cap(q.own), q.len())
+	}
+	for i := range q.records[:q.head] {
+		if q.records[i].Key != nil {
+			t.Fatal("a record that was processed keeps its bytes")
+		}
+	}
+}

@@ -19,7 +19,7 @@ func (w *Worker) restore(ctx context.Context, plans []*plan) error {
 	for _, p := range plans {
 		for _, s := range p.stores {
 			if s.clear {
-				w.log.Warn("restore from the start", "task", p.task.id.String(), "store", s.name, "changelog", s.tp.String(), "reason", "the stored offset does not fit the changelog", "offset", s.from.String())
+				w.log.Warn("restore from the start", "task", p.task.id.String(), "store", s.name, "changelog", s.tp.String(), "reason", s.why, "offset", s.from.String())
 				if err := p.task.store.Clear(s.name); err != nil {
 					return &Error{Task: p.task.id, Err: err}
 				}

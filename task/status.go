@@ -13,7 +13,7 @@ import (
 // Status is a snapshot of a worker.
 type Status struct {
 	Name string
-	// State is opening, restoring, running, closing or closed.
+	// State is opening, restoring, running, closing or closed; empty before Run.
 	State string
 	// Processed counts records since the start, also those that were processed again after a
 	// failed commit.
@@ -88,6 +88,13 @@ func (w *Worker) Status() Status {
 	return s
 }
 
+// State is that of [Worker.Status], which copies more. Anyone may call it.
+func (w *Worker) State() string {
+	w.status.mu.Lock()
+	defer w.status.mu.Unlock()
+	return w.status.s.State
+}
+
 func (b *statusBoard) update(f func(*Status)) {
 	b.mu.Lock()
 	f(&b.s)
@@ -102,32 +109,32 @@ func (b *statusBoard) state(s string) { b.update(func(x *Status) { x.State = s }
 func (b *statusBoard) closed() { b.update(func(x *Status) { x.State = "closed" }) }
 
 func (b *statusBoard) task(id processor.TaskID, f func(*TaskStatus)) {
-	b.update(func(s *Status) {
-		for i := range s.Tasks {
-			if s.Tasks[i].ID == id {
-				f(&s.Tasks[i])
-				return
-			}
-		}
-		s.Tasks = append(s.Tasks, TaskStatus{ID: id})
-		f(&s.Tasks[len(s.Tasks)-1])
-	})
+	b.update(func(s *Status) { f(s.task(id)) })
 }
 
-// committed publishes a commit that succeeded. The maps are made anew: readers keep theirs.
+func (s *Status) task(id processor.TaskID) *TaskStatus {
+	for i := range s.Tasks {
+		if s.Tasks[i].ID == id {
+			return &s.Tasks[i]
+		}
+	}
+	s.Tasks = append(s.Tasks, TaskStatus{ID: id})
+	return &s.Tasks[len(s.Tasks)-1]
+}
+
+// committed publishes a commit that succeeded, of all its tasks at once: who is told looks at
+// all of them. The maps are made anew: readers keep theirs.
 func (b *statusBoard) committed(res commitResult) {
 	b.update(func(s *Status) {
 		s.Commits++
 		s.CommitTime += res.took
-	})
-	for _, t := range res.interval.tasks {
-		offsets := map[kafka.TopicPartition]int64{}
-		for _, o := range t.offsets {
-			offsets[o.TopicPartition] = o.Offset
+		for _, t := range res.interval.tasks {
+			x := s.task(t.task.id)
+			x.Committed = map[kafka.TopicPartition]int64{}
+			for _, o := range t.offsets {
+				x.Committed[o.TopicPartition] = o.Offset
+			}
+			x.Changelog, x.CommitID, x.Dropped = t.task.store.CommittedOffsets(), t.progress.ID, t.task.dropped
 		}
-		changelog := t.task.store.CommittedOffsets()
-		b.task(t.task.id, func(s *TaskStatus) {
-			s.Committed, s.Changelog, s.CommitID, s.Dropped = offsets, changelog, t.progress.ID, t.task.dropped
-		})
-	}
+	})
 }

@@ -147,7 +147,9 @@ func (p *plan) bound(starts, ends map[kafka.TopicPartition]int64) error {
 	for _, s := range p.stores {
 		from, ok := s.from.Next()
 		if !ok || from < starts[s.tp] || from > ends[s.tp] {
-			s.clear = s.clear || ok
+			if ok && !s.clear {
+				s.clear, s.why = true, "the stored offset does not fit the changelog"
+			}
 			from = starts[s.tp]
 		}
 		s.status = RestoreStatus{Store: s.name, Changelog: s.tp, From: from, Next: from, End: ends[s.tp], Started: time.Now()}
@@ -274,12 +276,12 @@ func (w *Worker) startTask(p *plan) (err error) {
 		}
 	}
 	t.lastCommit = w.now()
-	defer func() {
-		if x := recover(); x != nil {
-			err = fmt.Errorf("start processors: panic: %v", x)
-		}
-	}()
-	env := processor.Env{TaskID: t.id, Store: t.store.KeyValue, Send: w.send, Commit: func() { w.commitNow = true }, Now: w.now,
+	send := func(o processor.Output) error {
+		t.wrote = true
+		t.out += len(o.Key) + len(o.Value) + recordOverhead
+		return w.send(o)
+	}
+	env := processor.Env{TaskID: t.id, Store: t.store.KeyValue, Send: send, Commit: func() { w.commitNow = true }, Now: w.now,
 		Dropped: t.drops(w.log), ExtractTimestamp: w.cfg.ExtractTimestamp}
 	streamTime := time.Time{}
 	if t.streamTime >= 0 {

@@ -32,6 +32,8 @@ type Task struct {
 	lastCommit time.Time
 	covered    struct{ sources, stores []Covered }
 	warm       bool // the store's cache holds all it can
+	wrote      bool // outputs, since the last seal
+	out        int  // bytes of outputs in this turn
 	dropped    int64
 }
 
@@ -114,6 +116,13 @@ func (t *Task) readHead(q *queue) (err error) {
 		return nil
 	}
 	r := q.peek()
+	if t.cfg.ExtractTimestamp != nil { // it is user code
+		defer func() {
+			if p := recover(); p != nil {
+				err = t.recordError(r, fmt.Errorf("extract timestamp: panic: %v\n%s", p, debug.Stack()))
+			}
+		}()
+	}
 	if q.headTime, q.headSkip, err = t.inst.Timestamp(r); err != nil {
 		return t.recordError(r, err)
 	}
@@ -121,8 +130,10 @@ func (t *Task) readHead(q *queue) (err error) {
 	return nil
 }
 
-// process runs up to n records, and says how many.
+// process runs up to n records, fewer if what they write reaches a bound, and says how many.
 func (t *Task) process(n int, now time.Time) (done int, err error) {
+	l := &t.cfg.Limits
+	t.out = 0
 	for done < n {
 		q, err := t.next(now)
 		if q == nil || err != nil {
@@ -139,7 +150,9 @@ func (t *Task) process(n int, now time.Time) (done int, err error) {
 		}
 		t.streamTime = max(t.streamTime, ms)
 		q.pop(ms)
-		done++
+		if done++; t.out >= l.MaxHeldBytes || t.store.DirtyBytes() >= l.MaxDirtyBytes {
+			break
+		}
 	}
 	return done, nil
 }
@@ -195,8 +208,12 @@ func (t *Task) warmUp() (err error) {
 	return nil
 }
 
-// moved tells whether there is anything to commit.
+// moved tells whether there is anything to commit. Outputs alone are: a punctuation makes them
+// without a record, and they must not leave the process under no task's commit.
 func (t *Task) moved() bool {
+	if t.wrote {
+		return true
+	}
 	for _, q := range t.queues {
 		if q.position != t.sealedAt[q.tp] {
 			return true
@@ -209,6 +226,7 @@ func (t *Task) moved() bool {
 // positions are what the commit will carry.
 func (t *Task) seal() (*sealedTask, error) {
 	t.number++
+	t.wrote = false
 	s := &sealedTask{task: t, progress: statestore.Progress{ID: statestore.CommitID{Epoch: t.epoch, Number: t.number}, StreamTime: t.streamTime}}
 	offsets, err := t.offsets(s.progress.ID)
 	if err != nil {
@@ -264,6 +282,7 @@ func (t *Task) drop() error {
 		t.inst = nil
 	}
 	t.store.Drop()
+	t.warm, t.wrote = false, false
 	for _, q := range t.queues {
 		*q = queue{tp: q.tp, topic: q.topic, partitionTime: -1, own: q.own[:0]}
 	}

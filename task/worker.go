@@ -34,6 +34,8 @@ type Worker struct {
 	commitNow bool // a processor asked for it
 	sticky    int32
 	sinks     map[string]sinkTopic
+	sinkOf    string    // topic of the output before
+	sink      sinkTopic // of sinkOf
 
 	stop   chan struct{}
 	status statusBoard
@@ -96,6 +98,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 }
 
 func (w *Worker) run(ctx context.Context) error {
+	w.status.state("opening")
 	var err error
 	if w.txn, err = w.cfg.Transactional(); err != nil {
 		return fmt.Errorf("open transactional producer: %w", err)
@@ -121,7 +124,14 @@ func (w *Worker) run(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil || errors.Is(err, errStopped) {
 			return err
 		}
-		if action := disposition(err); action != Reload && action != Retry {
+		switch disposition(err) {
+		case Retry, Reload:
+		case Rejoin:
+			if !errors.Is(err, ErrLost) { // the group refused us before we heard that it had dropped us
+				err = fmt.Errorf("%w: %w", ErrLost, err)
+			}
+			return err
+		default:
 			return err
 		}
 		w.log.Warn("reload tasks", "reason", err)

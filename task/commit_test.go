@@ -1,0 +1,128 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-streams/tidemark/kafka"
+)
+
+// scripted is a transactional producer that notes its calls, and fails the one that it is told to.
+type scripted struct {
+	kafka.Transactional
+	calls    []string
+	fail     string
+	with     error
+	unbound  []string // calls that may wait for a broker for ever
+	member   kafka.Member
+	offsets  []kafka.CommittedOffset
+	produced []kafka.Record
+}
+
+func (x *scripted) call(ctx context.Context, name string) error {
+	x.calls = append(x.calls, name)
+	if _, ok := ctx.Deadline(); !ok {
+		x.unbound = append(x.unbound, name)
+	}
+	if name == x.fail {
+		return x.with
+	}
+	return nil
+}
+
+func (x *scripted) Begin() error {
+	x.calls = append(x.calls, "begin")
+	return nil
+}
+
+func (x *scripted) Send(_ context.Context, records []kafka.Record, report func(kafka.Delivery)) error {
+	x.calls = append(x.calls, "send "+records[0].Topic)
+	x.produced = append(x.produced, records...)
+	var next []kafka.PartitionOffset
+	for i, r := range records {
+		next = append(next, kafka.PartitionOffset{TopicPartition: r.TopicPartition(), Offset: int64(1000 + i + 1)})
+	}
+	report(kafka.Delivery{Next: next})
+	return nil
+}
+
+func (x *scripted) SendOffsets(ctx context.Context, m kafka.Member, offsets []kafka.CommittedOffset) error {
+	x.member, x.offsets = m, offsets
+	return x.call(ctx, "offsets")
+}
+func (x *scripted) Commit(ctx context.Context) error { return x.call(ctx, "commit") }
+func (x *scripted) Abort(ctx context.Context) error  { return x.call(ctx, "abort") }
+
+// The steps of a commit, in their order, each bounded: with a broker that is gone, a worker that
+// is stopped must come to an end.
+func TestCommitSteps(t *testing.T) {
+	d := newDoubtful(t)
+	x := &scripted{}
+	d.w.txn = x
+	d.w.box.add("out", 0, []byte("k"), []byte("v"), time.UnixMilli(1), nil)
+	d.iv.held = d.w.box.take()
+	if res := d.w.commit(t.Context(), d.iv); res.err != nil || !res.transacted {
+		t.Fatalf("%+v", res)
+	}
+	if got, want := strings.Join(x.calls, ", "), "begin, send out, send app-counts-changelog, offsets, commit"; got != want {
+		t.Errorf("calls %s, want %s", got, want)
+	}
+	if len(x.unbound) > 0 {
+		t.Errorf("without a bound: %v", x.unbound)
+	}
+	if len(x.offsets) != len(d.task.queues) || !x.member.Same(d.member) {
+		t.Errorf("offsets %+v of %+v", x.offsets, x.member)
+	}
+	if got := d.task.store.CommitID(); got != id(2, 1) {
+		t.Errorf("the store is at %v", got)
+	}
+	if got, _ := d.task.store.CommittedOffsets()["counts"].Next(); got != 1001 {
+		t.Errorf("changelog offset %d", got)
+	}
+}
+
+// Nothing reaches the store of a commit that fails at any step; the transaction is aborted
+// where that is safe.
+func TestCommitFails(t *testing.T) {
+	for _, step := range []string{"offsets", "commit"} {
+		for class, aborts := range map[kafka.ErrorClass]bool{kafka.ClassAbortable: true, kafka.ClassUnknownMember: true, kafka.ClassTimeout: true,
+			kafka.ClassInDoubt: false, kafka.ClassFenced: false} {
+			t.Run(fmt.Sprint(step, " ", class), func(t *testing.T) {
+				d := newDoubtful(t)
+				x := &scripted{fail: step, with: &kafka.Error{Class: class, Op: step}}
+				d.w.txn = x
+				res := d.w.commit(t.Context(), d.iv)
+				if !kafka.IsClass(res.err, class) || res.transacted {
+					t.Fatalf("%+v", res)
+				}
+				if got := slices.Contains(x.calls, "abort"); got != aborts {
+					t.Errorf("calls %v", x.calls)
+				}
+				if len(x.unbound) > 0 {
+					t.Errorf("without a bound: %v", x.unbound)
+				}
+				if got := d.task.store.CommitID(); got != id(2, 0) {
+					t.Errorf("the store is at %v", got)
+				}
+			})
+		}
+	}
+}
+
+// Under another member id nothing is committed at all (T5).
+func TestCommitUnderAnotherMember(t *testing.T) {
+	d := newDoubtful(t)
+	x := &scripted{}
+	d.w.txn = x
+	d.member.ID = "me again"
+	if res := d.w.commit(t.Context(), d.iv); res.err == nil || disposition(res.err) != Rejoin {
+		t.Errorf("%+v", res)
+	}
+	if slices.Contains(x.calls, "offsets") || slices.Contains(x.calls, "commit") {
+		t.Errorf("calls %v", x.calls)
+	}
+}
