@@ -34,6 +34,7 @@ func (*oldOrder) ProtoMessage()    {}
 // variables of the package that holds the generated code.
 var madeEarly = serde.ProtoV1[*oldOrder]()
 
+//nolint:staticcheck // what old generated code does is what is tested
 func init() { proto.RegisterType((*oldOrder)(nil), "tidemark.test.OldOrder") }
 
 // unregistered is an old message whose generated init was left out.

@@ -12,5 +12,5 @@
 //
 // Invariants:
 //
-//	1. A point that is hit does not return: the process is dead as after kill -9.
+//  1. A point that is hit does not return: the process is dead as after kill -9.
 package failpoint
