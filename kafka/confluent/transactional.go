@@ -244,7 +244,7 @@ func (t *transactional) Commit(ctx context.Context) error {
 	default:
 		return t.wrong(op)
 	}
-	if err := t.ledger.failure(); err != nil || t.phase == spoiled {
+	if err := t.ledger.failure(); err != nil && !dropped(err) || t.phase == spoiled {
 		t.phase = spoiled
 		if err == nil {
 			err = errors.New("the transaction has failed and can only be aborted")
@@ -257,7 +257,7 @@ func (t *transactional) Commit(ctx context.Context) error {
 		err = t.spoil(ctx, op, answered, err)
 		if t.phase == spoiled {
 			t.reported(ctx) // librdkafka drops the records of a failed transaction at once
-			if failure := t.ledger.failure(); failure != nil {
+			if failure := t.ledger.failure(); failure != nil && !dropped(failure) {
 				return &kafka.Error{Class: kafka.ClassAbortable, Op: op, On: t.cfg.ID, Err: failure}
 			}
 		}
@@ -269,6 +269,10 @@ func (t *transactional) Commit(ctx context.Context) error {
 	t.reported(ctx)
 	return nil
 }
+
+// dropped tells whether a delivery failed only because the transaction did: why, librdkafka
+// says when it is asked to commit (which it then refuses).
+func dropped(failure error) bool { return isCode(failure, ck.ErrPurgeQueue, ck.ErrPurgeInflight) }
 
 // Abort drops the transaction: librdkafka fails what is under way, and the reports come
 // before Abort returns.
@@ -324,6 +328,12 @@ func (t *transactional) giveUp(ctx context.Context, class kafka.ErrorClass) {
 
 // spoil says what a failed call leaves of the transaction.
 func (t *transactional) spoil(ctx context.Context, op string, answered bool, err error) error {
+	if answered && isCode(err, ck.ErrState) {
+		// The transaction has failed by itself meanwhile; the call's own answer does not say why.
+		if why := t.cause(); why != nil {
+			err = why
+		}
+	}
 	v, class := judge(err)
 	if answered && v == abort {
 		t.phase = spoiled
