@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,5 +125,76 @@ func TestCommitUnderAnotherMember(t *testing.T) {
 	}
 	if slices.Contains(x.calls, "offsets") || slices.Contains(x.calls, "commit") {
 		t.Errorf("calls %v", x.calls)
+	}
+}
+
+// No transaction begins before the outputs of the interval are safe, and none at all if they
+// are not.
+func TestCommitAwaitsOutputs(t *testing.T) {
+	for _, failure := range []error{nil, &kafka.Error{Class: kafka.ClassTooLarge, Op: "produce"}} {
+		d := newDoubtful(t)
+		x := &scripted{}
+		d.w.txn = x
+		d.iv.outputs.pending = 2
+		d.iv.outputs.report(kafka.Delivery{Err: failure})
+		done := make(chan commitResult, 1)
+		go func() { done <- d.w.commit(t.Context(), d.iv) }()
+		select {
+		case res := <-done:
+			t.Fatalf("committed before its outputs were: %+v", res)
+		case <-time.After(20 * time.Millisecond):
+		}
+		d.iv.outputs.report(kafka.Delivery{})
+		res := <-done
+		if !errors.Is(res.err, failure) || res.transacted != (failure == nil) {
+			t.Errorf("%+v", res)
+		}
+		if failure != nil && len(x.calls) > 0 {
+			t.Errorf("calls %v", x.calls)
+		}
+	}
+}
+
+// Every commit carries all partitions of the task under one id, also those that did not move:
+// the next take-over compares them (T8).
+func TestSealCarriesAllPartitions(t *testing.T) {
+	w := newWorld(t)
+	w.apply(id(2, 0))
+	w.task.epoch = 2
+	for _, q := range w.task.queues {
+		q.position = 100
+		w.task.sealedAt[q.tp] = 100
+	}
+	if w.task.moved() {
+		t.Error("moved at the start")
+	}
+	w.task.queue(inA).position = 101
+	if !w.task.moved() {
+		t.Error("not moved by a record")
+	}
+	s, err := w.task.seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[kafka.TopicPartition]int64{}
+	for _, o := range s.offsets {
+		m, err := DecodeMetadata(o.Metadata)
+		if err != nil || m.ID != id(2, 1) {
+			t.Errorf("%v: %+v, %v", o.TopicPartition, m, err)
+		}
+		got[o.TopicPartition] = o.Offset
+	}
+	if len(got) != 2 || got[inA] != 101 || got[inB] != 100 || len(s.progress.Positions) != 2 {
+		t.Errorf("offsets %v, positions %v", got, s.progress.Positions)
+	}
+	if h, ok, err := FindChangeHeader(s.header); !ok || err != nil || h.ID != id(2, 1) {
+		t.Errorf("header %+v, %v, %v", h, ok, err)
+	}
+	if w.task.moved() {
+		t.Error("moved behind the seal")
+	}
+	w.task.wrote = true
+	if !w.task.moved() {
+		t.Error("not moved by an output")
 	}
 }
