@@ -1,13 +1,14 @@
 package streams_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
 )
 
 // childEnv marks the child process of a test that leaves something behind by design.
@@ -17,7 +18,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
 		os.Exit(m.Run()) // what is left behind ends here
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	if code == 0 {
+		if err := testbroker.Leaks(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // inChild runs the test in a process of its own, because it leaves goroutines behind by

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -11,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
 )
 
 // patience bounds every wait: a broker on a busy machine takes its time to come back.
@@ -30,7 +31,14 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	if code == 0 {
+		if err := testbroker.Leaks(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // node is a real one-node cluster that belongs to a test.

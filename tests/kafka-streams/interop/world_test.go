@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"go.uber.org/goleak"
 
 	"github.com/tidemark-streams/tidemark/internal/testbroker"
 	"github.com/tidemark-streams/tidemark/kafka"
@@ -37,7 +36,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(scratch)
 	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
+	if err := testbroker.Leaks(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
