@@ -284,6 +284,23 @@ func TestNegativeTimestamp(t *testing.T) {
 	})
 }
 
+// Records that were deleted before they were processed are a loss that somebody has to know of.
+func TestInputRecordsAreGone(t *testing.T) {
+	everywhere(t, func(t *testing.T, e *env) {
+		e.produceRecords(kafka.Record{Topic: e.in, Timestamp: 1000, Value: []byte("a")})
+		app := e.start(e.wordCount(), e.config())
+		app.catchUp()
+		app.close()
+		for range 4 {
+			e.produceRecords(kafka.Record{Topic: e.in, Timestamp: 1000, Value: []byte("b")})
+		}
+		if err := e.admin.DeleteRecords(e.ctx(), map[kafka.TopicPartition]int64{{Topic: e.in, Partition: 0}: 4}); err != nil {
+			t.Fatal(err)
+		}
+		e.start(e.wordCount(), e.config()).fails("task 0_0", e.in+"-0", "3 records are gone", "offset is 1", "starts at 4", "reset the group's offset")
+	})
+}
+
 func TestChangelogValueTooLarge(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
 		for _, g := range guarantees {

@@ -114,6 +114,11 @@ func TestDoubtNotCommitted(t *testing.T) {
 			d.committed(id(2, 1), 200)
 			delete(d.group, inB)
 		}, false},
+		"a record of it was not delivered": {func(d *doubtful) {
+			d.committed(id(2, 1), 200)
+			d.iv.changes.pending = 1
+			d.iv.changes.report(kafka.Delivery{Err: errors.New("not delivered")})
+		}, false},
 		"the place was lost": {func(d *doubtful) {
 			d.committed(id(2, 1), 200)
 			d.member = kafka.Member{Group: "app", ID: "me again"}
