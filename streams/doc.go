@@ -62,7 +62,7 @@
 //	A1  One process at a time uses a state directory.
 //	A2  Tasks run only while this process is the group's member that holds the placement
 //	    partition, and under the member id with which they were started.
-//	A3  A transactional id is on disk before its first use, and every id ever used is
-//	    initialised before tasks run.
+//	A3  A transactional id is on disk before its first use. Every id ever used and not used now
+//	    is initialised before tasks run; a worker initialises its own before it opens a task.
 //	A4  Nothing here ends the host process.
 package streams
