@@ -86,3 +86,9 @@ type Admin interface {
 	DeleteRecords(ctx context.Context, before map[TopicPartition]int64) error
 	Closer
 }
+
+// BrokerConfigs is what an [Admin] can do beside: both clients' can.
+type BrokerConfigs interface {
+	// BrokerConfigs gives the effective configuration of one broker, whichever.
+	BrokerConfigs(ctx context.Context) (map[string]string, error)
+}

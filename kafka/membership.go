@@ -28,6 +28,9 @@ type Member struct {
 	InstanceID string // empty: dynamic
 	ID         string // empty: not (or no longer) a member
 	Generation int32
+	// Standalone: no member and none to be, as its partitions were assigned by hand. Nothing fences its
+	// offsets but the transactional id, which must be one for the partitions, not for the process.
+	Standalone bool
 	// Native is the client's own form of the same snapshot, opaque to everyone else. It is
 	// what [Transactional.SendOffsets] of the same client sends.
 	Native any

@@ -97,7 +97,7 @@ func (t *Topology) checkCycles(fail func(string, ...any)) {
 	}
 }
 
-// checkNames: whatever becomes a topic must be able to.
+// checkNames: whatever becomes a topic must be able to. Stores are checked whole.
 func (t *Topology) checkNames(fail func(string, ...any)) {
 	for _, n := range t.nodes {
 		for _, topic := range n.topics {
@@ -114,6 +114,9 @@ func (t *Topology) checkNames(fail func(string, ...any)) {
 	for _, s := range t.stores {
 		if err := CheckName(s.def.Name); err != nil {
 			fail("processor %s: store %w (its changelog is named after it)", s.users[0].name, err)
+		}
+		if err := s.def.check(); err != nil {
+			fail("processor %s: store %s: %w", s.users[0].name, s.def.Name, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package processor_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/serde"
@@ -113,6 +114,12 @@ func TestBuildReportsProblems(t *testing.T) {
 			"processor a: one of its stores is nil",
 			"store s: there is no processor b to connect it to",
 			`processor a: store "my store" is not a name: only letters, digits, '.', '_' and '-' may be used (its changelog is named after it)`}},
+		{"store's serdes", func(t *topology) {
+			source(t, "source", "in")
+			processor.AddProcessor(t, "a", newEcho, []string{"source"}, processor.KeyValue[string, int64]("s", nil, nil), processor.Versioned("v", serde.String, serde.Nullable[int64](nil), time.Hour))
+		}, []string{
+			"processor a: store s: the serde of its keys is nil\nthe serde of its values is nil",
+			"processor a: store v: the serde of its values is nil"}},
 		{"constructors", func(t *topology) {
 			source(t, "source", "in")
 			processor.AddProcessor(t, "a", func() *shared { return once }, []string{"source"})

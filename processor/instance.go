@@ -3,6 +3,7 @@ package processor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -15,8 +16,8 @@ import (
 // on the goroutine that owns the instance.
 type Env struct {
 	TaskID TaskID
-	// Store opens one of the sub-topology's stores.
-	Store func(name string) (*statestore.KeyValue, error)
+	// Stores opens the sub-topology's stores; it may be nil if it has none.
+	Stores TaskStores
 	// Send takes an output record of a sink. Key and value are valid only during the call.
 	Send func(out Output) error
 	// Commit asks for an early commit.
@@ -27,7 +28,13 @@ type Env struct {
 	// are few and constant, so they can label a metric.
 	Dropped func(node, reason string)
 	// ExtractTimestamp gives a record's timestamp in milliseconds; nil takes the record's own.
-	ExtractTimestamp func(r *kafka.Record, streamTime time.Time) (int64, error)
+	// partitionTime is the largest timestamp of the record's partition so far, or the zero time.
+	ExtractTimestamp func(r *kafka.Record, partitionTime time.Time) (int64, error)
+	// Caching says which tables hold their updates back until [Instance.Flush].
+	Caching Caching
+	// Replaying: see [Context].Replaying. Punctuations by stream time do not run; those by the wall
+	// clock are left to the task.
+	Replaying bool
 }
 
 // Output is a record that a sink writes.
@@ -47,20 +54,24 @@ var ErrNegativeTimestamp = errors.New("negative timestamp")
 type Instance struct {
 	env        Env
 	sub        *Subtopology
-	runtime    map[*node]any     // sourceNode, processorNode or sinkNode, with their types
-	sources    map[string]source // by topic
-	topic      string            // of the record before: the next is mostly of the same
-	source     source            // of topic
+	runtime    map[*node]any                     // sourceNode, processorNode or sinkNode, with their types
+	sources    map[string]source                 // by topic
+	byKey      map[string][]*statestore.KeyValue // by topic: see ReadsByKey
+	topic      string                            // of the record before: the next is mostly of the same
+	source     source                            // of topic
 	closers    []closer
 	clock      recordClock
 	meta       RecordMetadata
 	inRecord   bool
-	streamTime time.Time
-	node       string // which is at work, for messages
+	streamTime int64    // milliseconds; noTime: none
+	names      []string // of the nodes
+	node       int      // which of them is at work, for messages
 	punct      schedule
 	keyBuf     []byte
 	valBuf     []byte
 	headers    []kafka.Header // room for those of the next records
+	copies     copies         // of the records' keys and values
+	caches     []flusher      // in the order of their nodes
 }
 
 // source is the untyped side of a sourceNode: where bytes come in.
@@ -77,8 +88,11 @@ type closer struct {
 // in which they were added. Stores must be restored before. streamTime is the largest
 // timestamp that the task has seen in its earlier lives, or the zero time.
 func (sub *Subtopology) NewInstance(env Env, streamTime time.Time) (*Instance, error) {
-	in := &Instance{env: env, sub: sub, sources: map[string]source{}, runtime: map[*node]any{}, streamTime: streamTime}
-	in.clock.now = env.Now()
+	in := &Instance{env: env, sub: sub, sources: map[string]source{}, byKey: map[string][]*statestore.KeyValue{}, runtime: map[*node]any{}, streamTime: noTime}
+	if !streamTime.IsZero() {
+		in.streamTime = streamTime.UnixMilli()
+	}
+	in.clock.now = env.Now().UnixMilli()
 	if err := guard(in.open); err != nil {
 		return nil, errors.Join(fmt.Errorf("task %v: %w", env.TaskID, err), in.Close())
 	}
@@ -96,12 +110,15 @@ func (in *Instance) open() error {
 			in.sources[topic] = r.(source)
 		}
 	}
+	if err := in.openByKey(); err != nil {
+		return err
+	}
 	for _, n := range in.sub.nodes {
 		p, ok := in.runtime[n].(interface{ init() error })
 		if !ok {
 			continue
 		}
-		in.node = n.name
+		in.node = in.number(n.name)
 		if err := guard(p.init); err != nil {
 			return fmt.Errorf("init %v: %w", n, err)
 		}
@@ -132,15 +149,20 @@ func (sub *Subtopology) childrenFirst() []*node {
 
 // Timestamp gives the timestamp that r counts with: its own, which must not be negative, or
 // the one the extractor gives; skip is true when that one is negative, which means that the
-// record is to be dropped.
-func (in *Instance) Timestamp(r *kafka.Record) (ms int64, skip bool, err error) {
+// record is to be dropped. partitionTime is the largest timestamp that a record of r's
+// partition has counted with, in milliseconds; -1 if there is none.
+func (in *Instance) Timestamp(r *kafka.Record, partitionTime int64) (ms int64, skip bool, err error) {
 	if in.env.ExtractTimestamp == nil {
 		if r.Timestamp < 0 {
 			return 0, false, fmt.Errorf("%w %d ms; configure a TimestampExtractor that repairs it, or drops it by giving a negative time", ErrNegativeTimestamp, r.Timestamp)
 		}
 		return r.Timestamp, false, nil
 	}
-	ms, err = in.env.ExtractTimestamp(r, in.streamTime)
+	var sofar time.Time
+	if partitionTime >= 0 {
+		sofar = time.UnixMilli(partitionTime)
+	}
+	ms, err = in.env.ExtractTimestamp(r, sofar)
 	if err != nil {
 		return 0, false, fmt.Errorf("extract timestamp: %w", err)
 	}
@@ -149,7 +171,7 @@ func (in *Instance) Timestamp(r *kafka.Record) (ms int64, skip bool, err error) 
 
 // Process runs one record, already timestamped, through the sub-topology. topic is the
 // record's topic as the topology names it. When it returns, everything the record caused has
-// happened (P4). After an error the instance is of no use any more, and [Instance.At] names
+// happened, but for what tables with caching hold back (P4). After an error the instance is of no use any more, and [Instance.At] names
 // the node.
 func (in *Instance) Process(topic string, r *kafka.Record, ts int64) error {
 	if topic != in.topic || in.source == nil {
@@ -159,20 +181,20 @@ func (in *Instance) Process(topic string, r *kafka.Record, ts int64) error {
 		}
 		in.topic, in.source = topic, s
 	}
-	at := time.UnixMilli(ts)
-	if at.After(in.streamTime) {
-		in.streamTime = at
+	in.streamTime = max(in.streamTime, ts)
+	if in.meta.Topic != r.Topic { // seldom: see recordClock for why that is worth a look
+		in.meta.Topic = r.Topic
 	}
-	in.meta = RecordMetadata{r.Topic, r.Partition, r.Offset}
+	in.meta.Partition, in.meta.Offset = r.Partition, r.Offset
 	in.inRecord = true
-	in.clock.now = at
+	in.clock.now = ts
 	err := in.source.process(r)
 	in.inRecord = false
 	if err != nil {
 		return err
 	}
-	if in.punct.hasStream && in.punct.streamDue <= in.streamTime.UnixMilli() {
-		return in.punctuate(StreamTime, in.streamTime)
+	if in.punct.hasStream && !in.env.Replaying && in.punct.streamDue <= in.streamTime {
+		return in.punctuate(StreamTime, in.StreamTime())
 	}
 	return nil
 }
@@ -188,10 +210,34 @@ func guard(f func() error) (err error) {
 }
 
 // At names the node that was at work last, for messages about an error or a panic.
-func (in *Instance) At() string { return in.node }
+func (in *Instance) At() string {
+	if in.node >= len(in.names) {
+		return "" // nothing was at work yet
+	}
+	return in.names[in.node]
+}
+
+// number gives the place of a node's name among the instance's. To note a number at each step
+// costs less than to note a name: see recordClock.
+func (in *Instance) number(name string) int {
+	i := slices.Index(in.names, name)
+	if i < 0 {
+		i = len(in.names)
+		in.names = append(in.names, name)
+	}
+	return i
+}
+
+// noTime is a stream time before the first record.
+const noTime = math.MinInt64
 
 // StreamTime is the largest record timestamp seen; the zero time if there is none.
-func (in *Instance) StreamTime() time.Time { return in.streamTime }
+func (in *Instance) StreamTime() time.Time {
+	if in.streamTime == noTime {
+		return time.Time{}
+	}
+	return time.UnixMilli(in.streamTime)
+}
 
 // NextWallClock is when the next wall-clock punctuation is due; ok is false if there is none.
 func (in *Instance) NextWallClock() (at time.Time, ok bool) {
@@ -205,15 +251,15 @@ func (in *Instance) PunctuateWallClock(now time.Time) error {
 }
 
 func (in *Instance) punctuate(by PunctuationType, now time.Time) error {
-	in.clock.now = now
-	return in.punct.run(by, now, func(node string) { in.node = node })
+	in.clock.now = now.UnixMilli()
+	return in.punct.run(by, now, func(node string) { in.node = in.number(node) })
 }
 
 // Close closes the processors, the last one first; it reports every error. It is called once.
 func (in *Instance) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(in.closers) {
-		in.node = c.node
+		in.node = in.number(c.node)
 		if err := guard(c.Close); err != nil {
 			errs = append(errs, fmt.Errorf("task %v: close processor %s: %w", in.env.TaskID, c.node, err))
 		}

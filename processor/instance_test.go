@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/serde"
+	"github.com/tidemark-streams/tidemark/statestore"
 )
 
 // add makes a processor out of a function.
@@ -151,7 +152,7 @@ func TestStreamTimeContinues(t *testing.T) {
 
 func TestTimestamp(t *testing.T) {
 	top := processor.NewTopology()
-	source(top, "source", "in")
+	processor.AddSource(top, "source", serde.String, serde.String, "in", "other")
 	sink(top, "sink", "out", "source")
 	r := newRig(t, top)
 	err := r.send("in", nil, nil, -5)
@@ -164,14 +165,19 @@ func TestTimestamp(t *testing.T) {
 
 	r = prepare(t, top)
 	broken := errors.New("no clock")
-	r.env.ExtractTimestamp = func(rec *kafka.Record, streamTime time.Time) (int64, error) {
+	r.env.ExtractTimestamp = func(rec *kafka.Record, partitionTime time.Time) (int64, error) {
 		switch string(rec.Value) {
 		case "drop":
 			return -1, nil
 		case "fail":
 			return 0, broken
-		case "stream time":
-			return streamTime.UnixMilli(), nil
+		case "none yet":
+			if !partitionTime.IsZero() {
+				return 0, broken
+			}
+			return 1, nil
+		case "partition time":
+			return partitionTime.UnixMilli(), nil
 		}
 		return rec.Timestamp + 1000, nil
 	}
@@ -180,8 +186,10 @@ func TestTimestamp(t *testing.T) {
 	}
 	r.mustSend("in", "k", "v", -5)
 	r.mustSend("in", "k", "drop", 5)
-	r.mustSend("in", "k", "stream time", 5)
-	r.expect("out k=v @995", "out k=stream time @995")
+	r.mustSend("in", "k", "partition time", 5)
+	r.mustSend("other", "k", "none yet", 5)
+	r.mustSend("other", "k", "partition time", 5)
+	r.expect("out k=v @995", "out k=partition time @995", "out k=none yet @1", "out k=partition time @1")
 	if err := r.send("in", nil, []byte("fail"), 1); !errors.Is(err, broken) || err.Error() != "extract timestamp: no clock" {
 		t.Error(err)
 	}
@@ -403,12 +411,20 @@ func TestStoreThatDoesNotOpenFailsTheInstance(t *testing.T) {
 	processor.AddProcessor(top, "a", newEcho, []string{"source"}, processor.KeyValue("s", serde.String, serde.Int64))
 	r := prepare(t, top)
 	broken := errors.New("disk on fire")
-	r.env.Store = func(string) (*kv, error) { return nil, broken }
+	r.env.Stores = brokenStores{err: broken}
 	_, err := r.sub.NewInstance(r.env, time.Time{})
 	if !errors.Is(err, broken) || err.Error() != "task 0_3: processor a: disk on fire" {
 		t.Error(err)
 	}
 }
+
+// brokenStores open nothing.
+type brokenStores struct {
+	processor.TaskStores
+	err error
+}
+
+func (b brokenStores) KeyValue(string) (*statestore.KeyValue, error) { return nil, b.err }
 
 func TestDrop(t *testing.T) {
 	top := processor.NewTopology()

@@ -16,19 +16,17 @@ func newProcessorNode[KIn, VIn, KOut, VOut any](in *Instance, n *node, p Process
 	if p == nil {
 		return nil, fmt.Errorf("the function that makes it gives nil")
 	}
-	stores := &Stores{owner: n.String(), clock: &in.clock}
+	stores := &Stores{owner: n.String(), clock: &in.clock, dropped: func(reason string) { in.drop(n.name, reason) }}
 	for _, def := range in.sub.Stores {
 		if !slices.Contains(n.stores, def.Name) {
 			continue
 		}
-		kv, err := in.env.Store(def.Name)
-		if err != nil {
+		if err := stores.add(in.env.Stores, def); err != nil {
 			return nil, err
 		}
-		stores.open = append(stores.open, openStore{def: def, raw: kv})
 	}
 	r := &processorNode[KIn, VIn, KOut, VOut]{p: p}
-	r.ctx = nodeContext[KOut, VOut]{in: in, name: n.name, stores: stores, children: receivers[KOut, VOut](in, n)}
+	r.ctx = nodeContext[KOut, VOut]{in: in, name: n.name, number: in.number(n.name), stores: stores, children: receivers[KOut, VOut](in, n)}
 	for _, c := range n.children {
 		r.ctx.named = append(r.ctx.named, namedReceiver[KOut, VOut]{c.name, in.runtime[c].(receiver[KOut, VOut])})
 	}
@@ -52,7 +50,7 @@ func (n *processorNode[KIn, VIn, KOut, VOut]) init() error {
 func (n *processorNode[KIn, VIn, KOut, VOut]) receive(r Record[KIn, VIn]) error {
 	in := n.ctx.in
 	was, from := in.clock.now, in.node
-	in.clock.now, in.node = r.Timestamp, n.ctx.name
+	in.clock.now, in.node = r.Timestamp.UnixMilli(), n.ctx.number
 	err := n.p.Process(&n.ctx, r)
 	in.clock.now = was
 	if err == nil { // else in.node stays where it happened
@@ -66,6 +64,7 @@ func (n *processorNode[KIn, VIn, KOut, VOut]) receive(r Record[KIn, VIn]) error 
 type nodeContext[K, V any] struct {
 	in       *Instance
 	name     string
+	number   int // of the instance's names
 	stores   *Stores
 	children []receiver[K, V]
 	named    []namedReceiver[K, V] // the same by the names that the user gave
@@ -101,9 +100,10 @@ func (c *nodeContext[K, V]) ForwardTo(child string, r Record[K, V]) error {
 }
 
 func (c *nodeContext[K, V]) Commit()               { c.in.env.Commit() }
-func (c *nodeContext[K, V]) StreamTime() time.Time { return c.in.streamTime }
+func (c *nodeContext[K, V]) StreamTime() time.Time { return c.in.StreamTime() }
 func (c *nodeContext[K, V]) Now() time.Time        { return c.in.env.Now() }
 func (c *nodeContext[K, V]) TaskID() TaskID        { return c.in.env.TaskID }
+func (c *nodeContext[K, V]) Replaying() bool       { return c.in.env.Replaying }
 
 func (c *nodeContext[K, V]) Metadata() (RecordMetadata, bool) {
 	if !c.in.inRecord {
@@ -123,7 +123,13 @@ func (c *nodeContext[K, V]) Schedule(interval time.Duration, by PunctuationType,
 // Drop counts a record that an operator dropped, with the reason. It is for operators of the
 // DSL; a processor of a user simply forwards nothing.
 func Drop[K, V any](ctx Context[K, V], reason string) {
-	if c, ok := ctx.(*nodeContext[K, V]); ok && c.in.env.Dropped != nil {
-		c.in.env.Dropped(c.name, reason)
+	if c, ok := ctx.(*nodeContext[K, V]); ok {
+		c.in.drop(c.name, reason)
+	}
+}
+
+func (in *Instance) drop(node, reason string) {
+	if in.env.Dropped != nil {
+		in.env.Dropped(node, reason)
 	}
 }

@@ -54,6 +54,10 @@ type Context[K, V any] interface {
 	Metadata() (m RecordMetadata, ok bool)
 	// TaskID names the task.
 	TaskID() TaskID
+	// Replaying tells that the record was processed before, and comes again only to bring stores without a
+	// changelog up to date. What is written to sinks and to other stores is dropped, and punctuations
+	// do not run; a processor with effects outside leaves them out.
+	Replaying() bool
 	// Schedule calls f every interval (whole milliseconds, at least one) until cancelled;
 	// cancel may be called at any time, from within f too.
 	//

@@ -20,6 +20,7 @@ type rig struct {
 	store   *statestore.TaskStore
 	now     time.Time
 	offset  int64
+	latest  map[string]int64 // largest timestamp so far, by topic
 	outputs []string
 	drops   []string
 	commits int
@@ -29,13 +30,19 @@ type rig struct {
 func newRig(t *testing.T, top *processor.Topology) *rig {
 	t.Helper()
 	r := prepare(t, top)
+	r.start()
+	return r
+}
+
+// start makes the instance.
+func (r *rig) start() {
+	r.t.Helper()
 	in, err := r.sub.NewInstance(r.env, time.Time{})
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	r.in = in
-	t.Cleanup(func() { r.close() })
-	return r
+	r.t.Cleanup(r.close)
 }
 
 // prepare is a rig without an instance.
@@ -44,13 +51,13 @@ func prepare(t *testing.T, top *processor.Topology) *rig {
 	if err := top.Build(); err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, sub: top.Subtopologies()[0], now: time.UnixMilli(1_000_000), offset: 40}
+	r := &rig{t: t, sub: top.Subtopologies()[0], now: time.UnixMilli(1_000_000), offset: 40, latest: map[string]int64{}}
 	if len(r.sub.Stores) > 0 {
 		r.store = openStore(t, r.sub.Stores)
 	}
 	r.env = processor.Env{
 		TaskID:  processor.TaskID{Subtopology: r.sub.ID, Partition: 3},
-		Store:   func(name string) (*kv, error) { return r.store.KeyValue(name) },
+		Stores:  r.store,
 		Send:    func(o processor.Output) error { r.outputs = append(r.outputs, show(o)); return nil },
 		Commit:  func() { r.commits++ },
 		Now:     func() time.Time { return r.now },
@@ -72,7 +79,7 @@ func openStore(t *testing.T, stores []processor.Definition) *statestore.TaskStor
 	})
 	var specs []statestore.Spec
 	for _, d := range stores {
-		specs = append(specs, statestore.Spec{Name: d.Name, Kind: d.Kind, KeySerde: d.KeySerde, ValueSerde: d.ValueSerde})
+		specs = append(specs, d.Spec())
 	}
 	if err := s.Register(specs...); err != nil {
 		t.Fatal(err)
@@ -94,10 +101,15 @@ func (r *rig) close() {
 func (r *rig) send(topic string, key, value []byte, ms int64, headers ...kafka.Header) error {
 	rec := &kafka.Record{Topic: topic, Partition: 3, Offset: r.offset, Timestamp: ms, Key: key, Value: value, Headers: headers}
 	r.offset++
-	at, skip, err := r.in.Timestamp(rec)
+	sofar, ok := r.latest[topic]
+	if !ok {
+		sofar = -1
+	}
+	at, skip, err := r.in.Timestamp(rec, sofar)
 	if err != nil || skip {
 		return err
 	}
+	r.latest[topic] = max(sofar, at)
 	return r.in.Process(topic, rec, at)
 }
 

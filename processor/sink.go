@@ -8,21 +8,21 @@ import (
 
 // sinkNode encodes records and gives them to the task.
 type sinkNode[K, V any] struct {
-	in    *Instance
-	name  string
-	topic string
-	key   serde.Serde[K]
-	val   serde.Serde[V]
+	in     *Instance
+	number int
+	topic  string
+	key    serde.Serde[K]
+	val    serde.Serde[V]
 }
 
 func newSinkNode[K, V any](in *Instance, n *node, key serde.Serde[K], val serde.Serde[V]) (any, error) {
-	return &sinkNode[K, V]{in, n.name, n.topic, key, val}, nil
+	return &sinkNode[K, V]{in, in.number(n.name), n.topic, key, val}, nil
 }
 
 func (s *sinkNode[K, V]) receive(r Record[K, V]) error {
 	in := s.in
 	from := in.node
-	in.node = s.name
+	in.node = s.number
 	if ms := r.Timestamp.UnixMilli(); ms < 0 {
 		return fmt.Errorf("output to topic %s: %w %d ms; give the record a time since 1970 before it is forwarded", s.topic, ErrNegativeTimestamp, ms)
 	}
@@ -61,6 +61,14 @@ func encode[T any](s serde.Serde[T], buf *[]byte, v T) ([]byte, error) {
 	if b == nil {
 		return emptyBytes, nil
 	}
-	*buf = b
+	keepLonger(buf, b)
 	return b, nil
+}
+
+// keepLonger keeps the longer memory for later. Most often it is the one that is kept already, and
+// then nothing is written: see recordClock.
+func keepLonger(kept *[]byte, b []byte) {
+	if cap(b) > cap(*kept) {
+		*kept = b
+	}
 }

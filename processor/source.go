@@ -1,6 +1,8 @@
 package processor
 
 import (
+	"time"
+
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/serde"
 )
@@ -28,27 +30,38 @@ func receivers[K, V any](in *Instance, n *node) []receiver[K, V] {
 // sourceNode decodes records and sends them to its children.
 type sourceNode[K, V any] struct {
 	in       *Instance
-	name     string
+	number   int
 	key      serde.Serde[K]
 	val      serde.Serde[V]
+	decodeK  func(b []byte) (K, error)
+	decodeV  func(b []byte) (V, error)
 	children []receiver[K, V]
 }
 
 func newSourceNode[K, V any](in *Instance, n *node, key serde.Serde[K], val serde.Serde[V]) (any, error) {
-	return &sourceNode[K, V]{in, n.name, key, val, receivers[K, V](in, n)}, nil
+	return &sourceNode[K, V]{in, in.number(n.name), key, val, decoder(in, key), decoder(in, val), receivers[K, V](in, n)}, nil
+}
+
+// decoder gives a serde's Decode; for one that can adopt bytes, its Adopt of a copy of them.
+func decoder[T any](in *Instance, s serde.Serde[T]) func([]byte) (T, error) {
+	a, ok := s.(serde.Adopter[T])
+	if !ok {
+		return s.Decode
+	}
+	return func(b []byte) (T, error) { return a.Adopt(in.copies.of(b)) }
 }
 
 func (s *sourceNode[K, V]) process(r *kafka.Record) (err error) {
-	s.in.node = s.name
-	rec := Record[K, V]{Timestamp: s.in.clock.now, Headers: s.in.keep(r.Headers)}
+	s.in.node = s.number
+	rec := Record[K, V]{Timestamp: time.UnixMilli(s.in.clock.now), Headers: s.in.keep(r.Headers)}
 	if r.Key == nil {
 		rec.NullKey = !serde.HasNil[K]()
-	} else if rec.Key, err = s.key.Decode(r.Key); err != nil {
+	} else if rec.Key, err = s.decodeK(r.Key); err != nil {
 		return decodeError(r, s.key.Name(), serde.PartKey, err)
 	}
 	if r.Value == nil {
 		rec.NullValue = !serde.HasNil[V]()
-	} else if rec.Value, err = s.val.Decode(r.Value); err != nil {
+	} else if rec.Value, err = s.decodeV(r.Value); err != nil {
 		return decodeError(r, s.val.Name(), serde.PartValue, err)
 	}
 	for _, c := range s.children {

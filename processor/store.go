@@ -1,16 +1,17 @@
 package processor
 
 import (
+	"errors"
 	"fmt"
-	"iter"
+	"strings"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/serde"
 	"github.com/tidemark-streams/tidemark/statestore"
 )
 
-// StoreDef declares a store: its name, kind and types. The handles [KeyValueHandle] and
-// [TimestampedKeyValueHandle] are StoreDefs. A handle is made once, usually as a package
+// StoreDef declares a store: its name, kind and types. The handles ([KeyValueHandle],
+// [WindowHandle] and so on) are StoreDefs. A handle is made once, usually as a package
 // variable, and used to connect the store and to open it.
 type StoreDef interface {
 	// Definition gives the declaration without its types.
@@ -24,149 +25,157 @@ type Definition struct {
 	// KeySerde and ValueSerde are the names of the serdes, kept in the store's catalog: data
 	// that was written with one is never read with another.
 	KeySerde, ValueSerde string
+	// Retention is how long windows, sessions and old versions are kept, in whole milliseconds
+	// of the store's own stream time.
+	Retention time.Duration
+	// WindowSize is the length of a window store's windows, in whole milliseconds.
+	WindowSize time.Duration
+	// RetainDuplicates: a window store keeps every value put for a key and start.
+	RetainDuplicates bool
+	// SchemaVersion is the version of what the values mean; 0 is not counted.
+	SchemaVersion uint32
+	// InMemory: the store is restored from its changelog at every start.
+	InMemory bool
+	// Unlogged: the store has no changelog, and is brought up to date by replaying the inputs.
+	Unlogged bool
+
+	// Those of KeptIn and Migrate; pointers, so that definitions can be compared.
+	own     *StoreOpener
+	migrate *statestore.Migration
+
+	noKeySerde, noValueSerde bool // nil was given, which Build reports
 }
 
 // String gives the definition for messages, without the name.
 func (d Definition) String() string {
-	return fmt.Sprintf("%v[%s, %s]", d.Kind, d.KeySerde, d.ValueSerde)
-}
-
-// StoreContext is whatever gives access to a task's stores: the [Context] of a processor, or
-// a task of the embedded form.
-type StoreContext interface {
-	// Stores gives the stores that may be used here. It is for handles; use Handle.In.
-	Stores() *Stores
-}
-
-// Stores are the opened stores of a task, as far as one node is connected to them (P3).
-type Stores struct {
-	owner string // for messages: what they are connected to
-	clock *recordClock
-	open  []openStore
-}
-
-type openStore struct {
-	def   Definition
-	raw   *statestore.KeyValue
-	typed any
-}
-
-// recordClock holds the timestamp of the record being processed, which plain stores write to
-// their changelog.
-type recordClock struct{ now time.Time }
-
-// NewStores gives access to stores from outside a topology. raw opens a store by name; owner
-// names who uses them. For the embedded form.
-func NewStores(owner string, raw func(name string) (*statestore.KeyValue, error), defs ...StoreDef) (*Stores, error) {
-	s := &Stores{owner: owner, clock: &recordClock{}}
-	for _, d := range defs {
-		def := d.Definition()
-		kv, err := raw(def.Name)
-		if err != nil {
-			return nil, err
-		}
-		s.open = append(s.open, openStore{def: def, raw: kv})
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v[%s, %s]", d.Kind, d.KeySerde, d.ValueSerde)
+	if d.WindowSize != 0 {
+		fmt.Fprintf(&b, " of %v", d.WindowSize)
 	}
-	return s, nil
-}
-
-// SetTimestamp tells the stores the timestamp of the record in process. For the embedded form.
-func (s *Stores) SetTimestamp(t time.Time) { s.clock.now = t }
-
-// view gives the typed view T of a store, made once.
-func view[T any](s *Stores, def Definition, make func(*statestore.KeyValue, *recordClock, error) *T) *T {
-	for i := range s.open {
-		o := &s.open[i]
-		if o.def.Name != def.Name {
-			continue
-		}
-		if o.def != def {
-			return make(nil, s.clock, fmt.Errorf("store %s is declared twice: as %v, connected to %s, and as %v, used there", def.Name, o.def, s.owner, def))
-		}
-		if v, ok := o.typed.(*T); ok {
-			return v
-		}
-		v := make(o.raw, s.clock, nil)
-		o.typed = v
-		return v
+	if d.Retention != 0 {
+		fmt.Fprintf(&b, " kept %v", d.Retention)
 	}
-	return make(nil, s.clock, fmt.Errorf("store %s is %w to %s; name its handle where the processor is added", def.Name, ErrNotConnected, s.owner))
+	if d.RetainDuplicates {
+		b.WriteString(" with duplicates")
+	}
+	if d.SchemaVersion != 0 {
+		fmt.Fprintf(&b, " of schema version %d", d.SchemaVersion)
+	}
+	if d.migrate != nil {
+		b.WriteString(" with a migration")
+	}
+	if d.InMemory {
+		b.WriteString(" in memory")
+	}
+	if d.Unlogged {
+		b.WriteString(" without a changelog")
+	}
+	if d.own != nil {
+		b.WriteString(" kept in a store of its own")
+	}
+	return b.String()
 }
 
-// KeyValueHandle declares a key-value store and opens it.
-type KeyValueHandle[K, V any] struct {
+// Spec gives the definition as a task registers it; the changelog, and what [Definition.Open]
+// gives, are the caller's to add.
+func (d Definition) Spec() statestore.Spec {
+	return statestore.Spec{Name: d.Name, Kind: d.Kind, KeySerde: d.KeySerde, ValueSerde: d.ValueSerde, SchemaVersion: d.SchemaVersion,
+		Retention: d.Retention, WindowSize: d.WindowSize, RetainDuplicates: d.RetainDuplicates, InMemory: d.InMemory, Migrate: d.migrate}
+}
+
+// check reports everything that is wrong with the definition but its name.
+func (d Definition) check() error {
+	var errs []error
+	fail := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if d.noKeySerde {
+		fail("the serde of its keys is nil")
+	}
+	if d.noValueSerde {
+		fail("the serde of its values is nil")
+	}
+	for _, x := range []struct {
+		what string
+		d    time.Duration
+	}{{"retention", d.Retention}, {"window size", d.WindowSize}} {
+		if x.d < 0 || x.d%time.Millisecond != 0 {
+			fail("its %s is %v: it must be whole milliseconds, and not negative", x.what, x.d)
+		}
+	}
+	if d.migrate != nil && (d.migrate.Value == nil || d.SchemaVersion == 0) {
+		fail("its migration has no function, or no SchemaVersion to migrate to")
+	}
+	if d.InMemory && d.own != nil {
+		fail("it is to be in memory and in a store of its own")
+	}
+	if d.Unlogged && d.InMemory {
+		fail("it is in memory and has no changelog: every start would replay the inputs from where the group began")
+	}
+	if d.Unlogged && d.own != nil {
+		fail("it has no changelog and is kept in a store of its own: what a crash tears apart of the two could not be put together again")
+	}
+	switch d.Kind {
+	case statestore.KindWindow, statestore.KindTimestampedWindow:
+		if d.WindowSize == 0 {
+			fail("its window size is 0: windows have a length")
+		}
+		if d.Retention < d.WindowSize {
+			fail("its retention %v is shorter than its windows, %v: a window would expire before it is over", d.Retention, d.WindowSize)
+		}
+	case statestore.KindSession:
+		if d.Retention == 0 {
+			fail("its retention is 0: every session would have expired")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// CheckExactlyOnce tells why the store cannot be used under exactly-once, nil if it can.
+func (d Definition) CheckExactlyOnce() error {
+	if !d.Unlogged {
+		return nil
+	}
+	return fmt.Errorf("store %s has no changelog, which is for at-least-once only: outputs under exactly-once belong to one state, and what a crash takes from this store is "+
+		"made anew by processing the inputs again, which another order of partitions, the clock or another version of the code can bring to another state; give it a changelog", d.Name)
+}
+
+// declared is what all handles are made of: a definition and the serdes that it names.
+type declared[K, V any] struct {
 	def Definition
 	key serde.Serde[K]
 	val serde.Serde[V]
 }
 
-// KeyValue declares a key-value store.
-func KeyValue[K, V any](name string, key serde.Serde[K], value serde.Serde[V]) KeyValueHandle[K, V] {
-	return KeyValueHandle[K, V]{Definition{Name: name, Kind: statestore.KindKeyValue, KeySerde: key.Name(), ValueSerde: value.Name()}, key, value}
+func declare[K, V any](kind statestore.Kind, name string, key serde.Serde[K], value serde.Serde[V]) declared[K, V] {
+	d := Definition{Name: name, Kind: kind, noKeySerde: key == nil, noValueSerde: value == nil}
+	if key != nil {
+		d.KeySerde = key.Name()
+	}
+	if value != nil {
+		d.ValueSerde = value.Name()
+	}
+	return declared[K, V]{d, key, value}
 }
 
 // Definition gives the declaration.
-func (h KeyValueHandle[K, V]) Definition() Definition { return h.def }
+func (h declared[K, V]) Definition() Definition { return h.def }
 
-// In opens the store where ctx stands. If it is not connected there, every call on it says so.
-func (h KeyValueHandle[K, V]) In(ctx StoreContext) *KeyValueStore[K, V] {
-	return view(ctx.Stores(), h.def, func(raw *statestore.KeyValue, c *recordClock, err error) *KeyValueStore[K, V] {
-		return &KeyValueStore[K, V]{codec: codec[K, V]{raw: raw, clock: c, key: h.key, val: h.val, err: err, name: h.def.Name}}
-	})
+func (h declared[K, V]) inMemory() declared[K, V] {
+	h.def.InMemory = true
+	return h
 }
 
-// Entry is one entry of a store.
-type Entry[K, V any] struct {
-	Key   K
-	Value V
+func (h declared[K, V]) unlogged() declared[K, V] {
+	h.def.Unlogged = true
+	return h
 }
 
-// KeyValueStore is a typed key-value store. Writes are seen at once by reads of the same
-// task, and by everyone else when the task commits; they are never half committed.
-type KeyValueStore[K, V any] struct{ codec[K, V] }
-
-// Get reads a key.
-func (s *KeyValueStore[K, V]) Get(key K) (value V, ok bool, err error) {
-	value, _, ok, err = s.get(key)
-	return value, ok, err
+func (h declared[K, V]) keptIn(open StoreOpener) declared[K, V] {
+	h.def.own = &open
+	return h
 }
 
-// Put writes a key. A nil value deletes it.
-func (s *KeyValueStore[K, V]) Put(key K, value V) error {
-	return s.put(key, value, s.clock.now)
-}
-
-// PutIfAbsent writes a key that has no value yet, and gives the value it had.
-func (s *KeyValueStore[K, V]) PutIfAbsent(key K, value V) (had V, ok bool, err error) {
-	if had, ok, err = s.Get(key); ok || err != nil {
-		return had, ok, err
-	}
-	return had, false, s.Put(key, value)
-}
-
-// Delete removes a key, and gives the value it had.
-func (s *KeyValueStore[K, V]) Delete(key K) (had V, ok bool, err error) {
-	if had, ok, err = s.Get(key); !ok || err != nil {
-		return had, ok, err
-	}
-	return had, true, s.delete(key, s.clock.now)
-}
-
-// All gives every entry, in the order of the keys' bytes, as the store was when the
-// iteration began. An error ends it.
-func (s *KeyValueStore[K, V]) All() iter.Seq2[Entry[K, V], error] { return s.entries(nil, nil) }
-
-// Range gives the entries with from <= key < to, in the order of the keys' bytes.
-func (s *KeyValueStore[K, V]) Range(from, to K) iter.Seq2[Entry[K, V], error] {
-	return s.entries(&from, &to)
-}
-
-func (s *KeyValueStore[K, V]) entries(from, to *K) iter.Seq2[Entry[K, V], error] {
-	return func(yield func(Entry[K, V], error) bool) {
-		for e, err := range s.scan(from, to) {
-			if !yield(Entry[K, V]{e.Key, e.Value}, err) || err != nil {
-				return
-			}
-		}
-	}
+func (h declared[K, V]) schemaVersion(version uint32) declared[K, V] {
+	h.def.SchemaVersion = version
+	return h
 }

@@ -1,36 +1,29 @@
 package processor
 
 import (
-	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/serde"
-	"github.com/tidemark-streams/tidemark/statestore"
 )
 
-// ErrNotConnected marks the use of a store from a processor it was not connected to.
-var ErrNotConnected = errors.New("not connected")
-
-// codec is what every typed key-value store is made of: a store of bytes and two serdes.
+// codec is what every typed store is made of beside its store of bytes: two serdes.
 type codec[K, V any] struct {
-	raw   *statestore.KeyValue
-	clock *recordClock
-	key   serde.Serde[K]
-	val   serde.Serde[V]
-	name  string
-	err   error // why the store cannot be used at all
+	access
+	key serde.Serde[K]
+	val serde.Serde[V]
 
 	kbuf, vbuf []byte
 }
 
-// Name is the store's name.
-func (c *codec[K, V]) Name() string { return c.name }
+func newCodec[K, V any](h declared[K, V], a access) codec[K, V] {
+	return codec[K, V]{access: a, key: h.key, val: h.val}
+}
 
+// keyBytes encodes into a buffer that the next call uses again.
 func (c *codec[K, V]) keyBytes(key *K) ([]byte, error) {
-	if c.err != nil {
-		return nil, c.err
+	if err := c.usable(); err != nil {
+		return nil, err
 	}
 	if serde.IsNil(key) {
 		return nil, fmt.Errorf("store %s: the key is null", c.name)
@@ -39,21 +32,30 @@ func (c *codec[K, V]) keyBytes(key *K) ([]byte, error) {
 	if err != nil {
 		return nil, c.serdeError(c.key.Name(), serde.PartKey, err)
 	}
-	c.kbuf = b
+	keepLonger(&c.kbuf, b)
 	return b, nil
 }
 
-func (c *codec[K, V]) get(key K) (value V, ms int64, ok bool, err error) {
-	k, err := c.keyBytes(&key)
+// ownKeyBytes encodes into memory of its own, for what outlives the next call.
+func (c *codec[K, V]) ownKeyBytes(key *K) ([]byte, error) {
+	b, err := c.keyBytes(key)
+	return append([]byte{}, b...), err // not nil, which would be an open end of a range
+}
+
+// valueBytes encodes into a buffer that the next call uses again; nil is null.
+func (c *codec[K, V]) valueBytes(value *V) ([]byte, error) {
+	if serde.IsNil(value) {
+		return nil, nil
+	}
+	b, err := c.val.Append(c.vbuf[:0], *value)
 	if err != nil {
-		return value, 0, false, err
+		return nil, c.serdeError(c.val.Name(), serde.PartValue, err)
 	}
-	b, ms, ok, err := c.raw.Get(k)
-	if !ok || err != nil {
-		return value, 0, false, err
+	if b == nil {
+		return emptyBytes, nil // an empty value is not null
 	}
-	value, err = c.decodeValue(b)
-	return value, ms, err == nil, err
+	keepLonger(&c.vbuf, b)
+	return b, nil
 }
 
 func (c *codec[K, V]) decodeKey(b []byte) (K, error) {
@@ -72,31 +74,23 @@ func (c *codec[K, V]) decodeValue(b []byte) (V, error) {
 	return v, nil
 }
 
+func (c *codec[K, V]) decode(key, value []byte) (k K, v V, err error) {
+	if k, err = c.decodeKey(key); err == nil {
+		v, err = c.decodeValue(value)
+	}
+	return k, v, err
+}
+
 func (c *codec[K, V]) serdeError(name string, part serde.Part, err error) error {
 	return fmt.Errorf("store %s: %w", c.name, &serde.Error{Serde: name, Partition: -1, Offset: -1, Part: part, Err: err})
 }
 
-func (c *codec[K, V]) put(key K, value V, at time.Time) error {
-	if serde.IsNil(&value) {
-		return c.delete(key, at)
+// now is the timestamp of the record in process. Calls look at it before they ask whether the store may be used.
+func (c *codec[K, V]) now() time.Time {
+	if c.stores.guard != nil && c.guarded() != nil {
+		return time.Time{}
 	}
-	k, err := c.keyBytes(&key)
-	if err != nil {
-		return err
-	}
-	v, err := c.val.Append(c.vbuf[:0], value)
-	if err != nil {
-		return c.serdeError(c.val.Name(), serde.PartValue, err)
-	}
-	if v == nil {
-		v = emptyBytes // an empty value is not null
-	}
-	c.vbuf = v
-	ms, err := c.time(at)
-	if err != nil {
-		return err
-	}
-	return c.raw.Put(k, v, ms)
+	return time.UnixMilli(c.stores.clock.now)
 }
 
 // time gives the timestamp of a write in milliseconds.
@@ -108,60 +102,22 @@ func (c *codec[K, V]) time(at time.Time) (int64, error) {
 	return ms, nil
 }
 
-func (c *codec[K, V]) delete(key K, at time.Time) error {
-	k, err := c.keyBytes(&key)
-	if err != nil {
-		return err
-	}
-	ms, err := c.time(at)
-	if err != nil {
-		return err
-	}
-	return c.raw.Delete(k, ms)
-}
-
-func (c *codec[K, V]) scan(from, to *K) iter.Seq2[TimestampedEntry[K, V], error] {
-	return func(yield func(TimestampedEntry[K, V], error) bool) {
-		lo, hi, err := c.bounds(from, to)
-		if err != nil {
-			yield(TimestampedEntry[K, V]{}, err)
-			return
-		}
-		for e, err := range c.raw.Range(lo, hi) {
-			t := TimestampedEntry[K, V]{Timestamp: time.UnixMilli(e.Timestamp)}
-			if err == nil {
-				t.Key, err = c.decodeKey(e.Key)
-			}
-			if err == nil {
-				t.Value, err = c.decodeValue(e.Value)
-			}
-			if !yield(t, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// bounds encodes the ends of a range into memory of their own: the codec's buffer is used
-// again while the iteration runs.
+// bounds encodes the ends of a range of keys into memory of their own: the codec's buffer is
+// used again while the iteration runs. A null key is an open end.
 func (c *codec[K, V]) bounds(from, to *K) (lo, hi []byte, err error) {
-	if c.err != nil {
-		return nil, nil, c.err
+	if err := c.usable(); err != nil {
+		return nil, nil, err
 	}
-	if from != nil {
-		if lo, err = c.bound(from); err != nil {
-			return nil, nil, err
-		}
+	if lo, err = c.bound(from); err != nil {
+		return nil, nil, err
 	}
-	if to != nil {
-		if hi, err = c.bound(to); err != nil {
-			return nil, nil, err
-		}
-	}
-	return lo, hi, nil
+	hi, err = c.bound(to)
+	return lo, hi, err
 }
 
 func (c *codec[K, V]) bound(key *K) ([]byte, error) {
-	b, err := c.keyBytes(key)
-	return append([]byte{}, b...), err // not nil, which is an open end
+	if key == nil || serde.IsNil(key) {
+		return nil, nil
+	}
+	return c.ownKeyBytes(key)
 }

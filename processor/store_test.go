@@ -12,8 +12,6 @@ import (
 	"github.com/tidemark-streams/tidemark/statestore"
 )
 
-type kv = statestore.KeyValue
-
 var (
 	plain = processor.KeyValue("plain", serde.String, serde.Int64)
 	timed = processor.TimestampedKeyValue("timed", serde.String, serde.String)
@@ -202,7 +200,7 @@ func TestStoreNotConnected(t *testing.T) {
 		}
 		return err
 	}, timed)
-	want := "store plain is not connected to processor p; name its handle where the processor is added"
+	want := "store plain is not connected to processor p; name its handle where the processor is added, of the embedded form in Config.Stores"
 	if !errors.Is(err, processor.ErrNotConnected) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -248,7 +246,7 @@ func (e *embedded) Stores() *processor.Stores { return e.stores }
 
 func TestHandlesOutsideATopology(t *testing.T) {
 	s := openStore(t, []processor.Definition{plain.Definition(), timed.Definition()})
-	stores, err := processor.NewStores("the embedded task", s.KeyValue, plain)
+	stores, err := processor.NewStores("the embedded task", s, plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +261,7 @@ func TestHandlesOutsideATopology(t *testing.T) {
 	if _, _, _, err := timed.In(task).Get("k"); !errors.Is(err, processor.ErrNotConnected) {
 		t.Error(err)
 	}
-	if _, err := processor.NewStores("x", s.KeyValue, processor.KeyValue("none", serde.String, serde.String)); err == nil {
+	if _, err := processor.NewStores("x", s, processor.KeyValue("none", serde.String, serde.String)); err == nil {
 		t.Error("a store that is not registered was opened")
 	}
 }

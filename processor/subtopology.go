@@ -67,12 +67,32 @@ func (t *Topology) divide() []*Subtopology {
 		sub.Stores = append(sub.Stores, s.def)
 	}
 	for _, sub := range subs {
-		slices.Sort(sub.Sources)
-		slices.Sort(sub.Sinks)
-		sub.Sinks = slices.Compact(sub.Sinks)
-		slices.SortFunc(sub.Stores, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+		sub.sort()
 	}
 	return subs
+}
+
+// Undivided gives the whole topology as one sub-topology with the number 0: one task that reads
+// every source topic, and itself reads what it writes to internal ones. It is for test drivers.
+// The topology must have been built.
+func (t *Topology) Undivided() *Subtopology {
+	whole := &Subtopology{}
+	for _, n := range t.nodes {
+		whole.add(n)
+	}
+	for _, s := range t.stores {
+		whole.Stores = append(whole.Stores, s.def)
+	}
+	whole.sort()
+	return whole
+}
+
+// sort brings what a sub-topology tells about itself into order.
+func (sub *Subtopology) sort() {
+	slices.Sort(sub.Sources)
+	slices.Sort(sub.Sinks)
+	sub.Sinks = slices.Compact(sub.Sinks)
+	slices.SortFunc(sub.Stores, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (sub *Subtopology) add(n *node) {

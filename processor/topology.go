@@ -18,6 +18,8 @@ type Topology struct {
 	internal map[string]InternalTopic // by name within the topology
 	problems []error
 	subs     []*Subtopology // set by Build
+
+	copartitions [][]string // nodes whose topics have the same number of partitions
 }
 
 type nodeKind uint8
@@ -39,6 +41,7 @@ type node struct {
 	parents  []string
 	children []*node // set by Build
 	stores   []string
+	byKey    []string        // of them, those that are read with each record's key
 	in, out  [2]reflect.Type // key and value; in of a source and out of a sink are nil
 	// make builds the node's runtime form in an instance; its children exist already.
 	make func(in *Instance, n *node) (any, error)
@@ -127,8 +130,13 @@ func unique(topics []string) []string {
 // time: tasks run on several goroutines. It is also called, and what it gives thrown away,
 // when the topology is built; so it opens nothing ([Initer] does).
 func AddProcessor[KIn, VIn, KOut, VOut any, P Processor[KIn, VIn, KOut, VOut]](t *Topology, name string, newProcessor func() P, parents []string, stores ...StoreDef) {
+	addProcessor(t, name, newProcessor, func(p P) Processor[KIn, VIn, KOut, VOut] { return p }, parents, stores)
+}
+
+// addProcessor adds a node that runs what run makes of the user's processor.
+func addProcessor[KIn, VIn, KOut, VOut any, P Processor[KIn, VIn, KOut, VOut]](t *Topology, name string, newProcessor func() P, run func(P) Processor[KIn, VIn, KOut, VOut], parents []string, stores []StoreDef) {
 	n := &node{name: name, kind: processorKind, parents: slices.Clone(parents), in: typesOf[KIn, VIn](), out: typesOf[KOut, VOut](), make: func(in *Instance, n *node) (any, error) {
-		return newProcessorNode(in, n, newProcessor())
+		return newProcessorNode(in, n, run(newProcessor()))
 	}}
 	t.checkParents(n)
 	if newProcessor == nil {

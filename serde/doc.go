@@ -30,7 +30,8 @@
 //
 // Invariants, which hold for the built-in serdes and are asked of a user's:
 //
-//	S1  Decode keeps nothing of its argument and changes none of it.
+//	S1  Decode keeps nothing of its argument and changes none of it. (Adopt of an Adopter may keep
+//	    it: the bytes are given away.)
 //	S2  Append keeps the len(dst) bytes it was given, and its result is never nil when the
 //	    error is: nil would be null. (The one exception is the nil pointer of Nullable.)
 //	S3  Equal values have equal encodings, in every process and release: keys are found, and

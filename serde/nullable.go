@@ -9,7 +9,12 @@ import "errors"
 //
 // Its name is that of s, because its bytes are: null is not among them, so a store can change
 // between the two and keep its data.
-func Nullable[T any](s Serde[T]) Serde[*T] { return nullableSerde[T]{s} }
+func Nullable[T any](s Serde[T]) Serde[*T] {
+	if s == nil {
+		return nil // and no panic before whoever is given it says where
+	}
+	return nullableSerde[T]{s}
+}
 
 type nullableSerde[T any] struct{ s Serde[T] }
 

@@ -23,6 +23,9 @@ func TestNullable(t *testing.T) {
 	if v, err := s.Decode([]byte{}); err == nil {
 		t.Errorf("decode of an empty value = %v, want the error of int64", v)
 	}
+	if serde.Nullable[int64](nil) != nil {
+		t.Error("a serde around nil is not nil: it would panic at its first use instead of being reported where it is given")
+	}
 	if v, err := serde.Nullable(serde.String).Decode([]byte{}); v == nil || *v != "" || err != nil {
 		t.Errorf("decode of an empty string = %v, %v; want a pointer to it", v, err)
 	}

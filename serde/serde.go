@@ -19,6 +19,14 @@ type Serde[T any] interface {
 	Decode(b []byte) (T, error)
 }
 
+// Adopter is a serde whose values can lie in the bytes that they are decoded from, such as strings.
+// Where bytes are to be copied anyway, the copies of many records can then share an allocation.
+type Adopter[T any] interface {
+	Serde[T]
+	// Adopt is Decode for bytes that are given away: nobody else will read or change them.
+	Adopt(b []byte) (T, error)
+}
+
 // notNil gives dst, and an empty slice (which costs no allocation) for nil, to which an
 // empty encoding can be appended without becoming null (S2).
 func notNil(dst []byte) []byte {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 func benchKeys(n int) [][]byte {
@@ -61,8 +59,9 @@ func TestGetAndPutDoNotAllocate(t *testing.T) {
 
 // TestCommitWhileOwnerWrites is for the race detector: one interval is read and committed
 // while the next is written, read and scanned.
-func TestCommitWhileOwnerWrites(t *testing.T) {
-	o := memOptions(vfs.NewMem())
+func TestCommitWhileOwnerWrites(t *testing.T) { onEngines(t, testCommitWhileOwnerWrites) }
+
+func testCommitWhileOwnerWrites(t *testing.T, o Options) {
 	o.SyncInterval = time.Millisecond
 	o.CacheBytes = 64 << 10
 	s := openStore(t, "t", o, countsSpec, latestSpec)

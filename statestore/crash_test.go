@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/tidemark-streams/tidemark/internal/testseed"
 )
 
 // TestCrashAtEveryWrite lets the power fail before every operation that changes the file
@@ -79,6 +80,33 @@ func TestCrashWhileOpening(t *testing.T) {
 	})))
 	must(t, openStore(t, "t", o, countsSpec, latestSpec).Close())
 	if crashes < 200/every {
+		t.Errorf("only %d crashes", crashes)
+	}
+}
+
+// TestCrashWhileCreating lets the power fail before every write of the first Open, and many
+// different parts of the unsynced names and data survive: there is always one that can be opened.
+func TestCrashWhileCreating(t *testing.T) {
+	t.Parallel()
+	rng := testseed.New(t)
+	c := &script{commits: 3}
+	fs := vfs.NewCrashableMem()
+	var mu sync.Mutex
+	crashes := 0
+	o := memOptions(errorfs.Wrap(fs, onWrite(func(i int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for range max(5/every, 1) {
+			clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+			if n, err := c.verify("state/t", memOptions(clone)); err != nil || n != 0 {
+				t.Errorf("write %d: recovered commit %d, %v", i, n, err)
+			}
+			crashes++
+		}
+		return nil
+	})))
+	must(t, openStore(t, "state/t", o, countsSpec, latestSpec).Close())
+	if crashes < 50/every {
 		t.Errorf("only %d crashes", crashes)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/tidemark-streams/tidemark/statestore/internal/engine"
 )
 
 // creatingName is a file that stands in the directory while the database is being made.
@@ -113,5 +113,12 @@ func (s *TaskStore) writeFormat() error {
 	if err != nil {
 		return err
 	}
-	return s.db.Write("write format", func(db *pebble.DB) error { return db.Set(keyFormat, b, pebble.Sync) })
+	err = s.db.Apply("write format", len(b), true, func(batch engine.Batch) error {
+		engine.Set(batch, nil, keyFormat, nil, b)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.db.Flush() // peekFormat does not read the log
 }

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/tidemark-streams/tidemark/internal/failpoint"
 )
 
 // Sync waits until everything committed so far is on the disk. Any goroutine may call it.
@@ -22,10 +22,15 @@ func (s *TaskStore) syncNow() error {
 	if s.durable.Load().seq >= upTo.seq {
 		return nil
 	}
-	// An empty log record that is synced takes with it all that were written before.
-	if err := s.db.Write("sync", func(db *pebble.DB) error { return db.LogData(nil, pebble.Sync) }); err != nil {
+	if err := s.db.Sync(); err != nil {
 		return err
 	}
+	for _, e := range s.besides() {
+		if err := e.Sync(); err != nil {
+			return s.db.Fail("sync", err)
+		}
+	}
+	failpoint.Hit("synced")
 	for {
 		d := s.durable.Load()
 		if d.seq >= upTo.seq || s.durable.CompareAndSwap(d, upTo) {
@@ -48,10 +53,11 @@ type syncer struct {
 	timer   *time.Timer
 	armed   bool
 	stopped bool
+	quit    chan struct{} // closed when it is to stop
 	running sync.WaitGroup
 }
 
-func (y *syncer) init(s *TaskStore) { y.s = s }
+func (y *syncer) init(s *TaskStore) { y.s, y.quit = s, make(chan struct{}) }
 
 // arm is called after each write that did not wait for the disk.
 func (y *syncer) arm() {
@@ -67,7 +73,7 @@ func (y *syncer) arm() {
 
 func (y *syncer) run() {
 	defer y.running.Done()
-	y.s.resources.r.LimitSync(func() {
+	y.s.resources.r.LimitSync(y.quit, func() {
 		// What is committed from here on arms the timer again. A failure is latched and logged.
 		y.mu.Lock()
 		y.armed = false
@@ -76,9 +82,12 @@ func (y *syncer) run() {
 	})
 }
 
-// stop ends the timer and waits for a sync that is running.
+// stop ends the timer and waits for a sync that is running, which fails if the disk does not answer: see EndSoon.
 func (y *syncer) stop() {
 	y.mu.Lock()
+	if !y.stopped {
+		close(y.quit)
+	}
 	y.stopped = true
 	if y.timer != nil && y.timer.Stop() {
 		y.running.Done()

@@ -78,7 +78,8 @@ func TestBackgroundSync(t *testing.T) {
 // while there is nothing to sync.
 func TestSyncTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := &syncer{s: &TaskStore{o: Options{SyncInterval: time.Second}, resources: privateResources()}}
+		var y syncer
+		y.init(&TaskStore{o: Options{SyncInterval: time.Second}, resources: privateResources(Options{})})
 		defer y.s.resources.r.Close()
 		y.s.committed.Store(&progress{})
 		y.s.durable.Store(&progress{})
@@ -152,5 +153,48 @@ func TestCloseInsideAScan(t *testing.T) {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("scan after close: %v", err)
 		}
+	}
+}
+
+// What Register has written is on the disk after a Sync, also in a task with a store of the
+// program's own, which Register takes the point of.
+func TestSyncAfterRegisterWithAnOwnStore(t *testing.T) {
+	for _, manages := range []bool{true, false} {
+		fs := vfs.NewCrashableMem()
+		file, err := openFileStore(fs, "files/own", manages)
+		must(t, err)
+		s := openStore(t, "t", memOptions(fs))
+		must(t, s.StampOwner(Owner{ProcessID: "p", Last: time.UnixMilli(1)}))
+		must(t, s.Register(countsSpec, Spec{Name: "own", Kind: KindKeyValue, Changelog: "app-own-changelog", Store: file}))
+		must(t, s.Sync())
+		clone := openStore(t, "t", memOptions(fs.CrashClone(vfs.CrashCloneCfg{})))
+		states, err := clone.Stores()
+		must(t, err)
+		if len(states) != 2 || clone.Owner().ProcessID != "p" {
+			t.Errorf("manages offsets %t: after a power loss %d stores, owner %+v", manages, len(states), clone.Owner())
+		}
+	}
+}
+
+// Stores may be registered while a background sync is under way. Run it with -race.
+func TestSyncWhileStoresAreRegistered(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		fs, spec := vfs.NewCrashableMem(), memorySpec
+		if own {
+			file, err := openFileStore(fs, "files/own", true)
+			must(t, err)
+			spec = Spec{Name: "own", Kind: KindKeyValue, Changelog: "app-own-changelog", Store: file}
+		}
+		s, err := Open("t", memOptions(fs))
+		must(t, err)
+		must(t, s.StampOwner(Owner{"p", time.UnixMilli(5)})) // something to sync
+		synced := make(chan error, 1)
+		go func() { synced <- s.Sync() }()
+		must(t, s.Register(spec))
+		must(t, <-synced)
+		if len(s.besides()) != 1 {
+			t.Errorf("%d engines are beside the database", len(s.besides()))
+		}
+		must(t, s.Close())
 	}
 }

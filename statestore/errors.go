@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tidemark-streams/tidemark/statestore/internal/kinds"
 	"github.com/tidemark-streams/tidemark/statestore/internal/pebbledb"
 	"github.com/tidemark-streams/tidemark/statestore/internal/table"
 )
@@ -21,6 +22,9 @@ var (
 	// ErrLocked is returned by Open when the database is open already, in this process
 	// (also as one that failed and was left behind) or in another.
 	ErrLocked = errors.New("task store is in use")
+	// ErrNoStore is returned by OpenReadOnly for a directory without a task store, or without
+	// one that was ever finished.
+	ErrNoStore = errors.New("there is no task store")
 	// ErrNewerFormat is returned by Open for a database of a newer version of Tidemark.
 	ErrNewerFormat = errors.New("task store was written by a newer version of Tidemark")
 	// ErrSpecChanged is returned by Register when a store is not what it was.
@@ -34,6 +38,9 @@ var (
 	ErrOverlayFull = table.ErrFull
 	// ErrTooLarge is returned by Put and Delete for a key or value over 256 MiB.
 	ErrTooLarge = table.ErrTooLarge
+	// ErrExpired is returned by a put of a window or session that is older than the store's
+	// retention: nothing was written, and the record counts as dropped. It is no failure.
+	ErrExpired = kinds.ErrExpired
 )
 
 // Abandoned counts the databases that failed in this process and could not be closed.
@@ -42,11 +49,7 @@ func Abandoned() int64 { return pebbledb.Abandoned() }
 
 // failure makes of the first cause the error that every later call returns.
 func (s *TaskStore) failure(cause error) error {
-	todo := "repair the cause (space, permissions, disk) and restart: what was committed and synced is intact"
-	if errors.Is(cause, ErrCorrupt) {
-		todo = "set the directory aside and restore the stores from their changelogs"
-	}
-	return fmt.Errorf("%w: %s: %w; %s", ErrFailed, s.dir, cause, todo)
+	return fmt.Errorf("%w: %s: %w; %s", ErrFailed, s.dir, cause, remedy(cause))
 }
 
 // usable is the first line of every call.

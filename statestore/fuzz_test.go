@@ -2,8 +2,14 @@ package statestore
 
 import (
 	"errors"
+	"math"
 	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/tidemark-streams/tidemark/statestore/internal/kinds"
+	"github.com/tidemark-streams/tidemark/statestore/internal/storepb"
+	"google.golang.org/protobuf/proto"
 )
 
 // What is read from the disk may be anything: a decoder gives a value that encodes to
@@ -18,7 +24,7 @@ func checkDecodeError(t *testing.T, err error) {
 
 func FuzzDecodeCommit(f *testing.F) {
 	seed, err := encodeCommit(&progress{id: CommitID{1, 2}, streamTime: 3, positions: []Position{{"in", 0, 4}},
-		stores: map[uint32]storeProgress{1: {At(5), true}, 2: {CleanUnknown(), false}, 3: {}}})
+		stores: map[uint32]storeProgress{1: {offset: At(5), complete: true}, 2: {offset: CleanUnknown()}, 3: {clock: kinds.Clock{Known: true, Time: 7, Sequence: 8}}}})
 	must(f, err)
 	f.Add(seed)
 	f.Add([]byte{})
@@ -44,6 +50,14 @@ func FuzzDecodeCatalog(f *testing.F) {
 	must(f, err)
 	f.Add(seed)
 	f.Add([]byte{8, 1, 16, 2})
+	for _, p := range kindSpecs {
+		seed, err := encodeCatalog(&catalog{nextID: 2, specs: map[uint32]Spec{1: p.recorded()}})
+		must(f, err)
+		f.Add(seed)
+	}
+	for _, times := range oddTimes {
+		f.Add(catalogWithTimes(f, times))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := decodeCatalog(b)
 		if err != nil {
@@ -58,6 +72,32 @@ func FuzzDecodeCatalog(f *testing.F) {
 			t.Fatalf("%+v became %+v", c, d)
 		}
 	})
+}
+
+// oddTimes are retention, window size and segment interval in ms as no program records them.
+var oddTimes = [][3]int64{
+	{math.MaxInt64, 1, 60_000}, {math.MaxInt64 / 1_000_000 * 3, 1, math.MaxInt64}, {1, math.MaxInt64/1_000_000 + 1, 60_000},
+	{-1, 0, 60_000}, {math.MinInt64, 0, 60_000}, {1, -1, 60_000}, {1, 1, 0}, {1, 1, -60_000}, {100_000, 1, 1},
+}
+
+func catalogWithTimes(t testing.TB, times [3]int64) []byte {
+	t.Helper()
+	b, err := proto.Marshal(&storepb.Catalog{Version: catalogVersion, NextId: 2, Stores: []*storepb.Store{
+		{Id: 1, Name: "w", Kind: uint32(KindWindow), RetentionMs: times[0], WindowSizeMs: times[1], SegmentMs: times[2]}}})
+	must(t, err)
+	return b
+}
+
+// TestCatalogWithOddTimes: they are damage, and nothing overflows.
+func TestCatalogWithOddTimes(t *testing.T) {
+	for _, times := range oddTimes {
+		if _, err := decodeCatalog(catalogWithTimes(t, times)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), `store "w"`) {
+			t.Errorf("%v: %v; want ErrCorrupt with the store's name", times, err)
+		}
+	}
+	if _, err := decodeCatalog(catalogWithTimes(t, [3]int64{math.MaxInt64 / 1_000_000, 0, math.MaxInt64 / 2_000_000})); err != nil {
+		t.Errorf("the longest retention: %v", err)
+	}
 }
 
 func FuzzDecodeFormat(f *testing.F) {
@@ -92,13 +132,19 @@ func FuzzSplit(f *testing.F) {
 }
 
 func TestNewerVersionIsRefused(t *testing.T) {
-	for name, decode := range map[string]func([]byte) error{
-		"format":  func(b []byte) error { _, err := decodeFormat(b); return err },
-		"catalog": func(b []byte) error { _, err := decodeCatalog(b); return err },
-		"commit":  func(b []byte) error { _, err := decodeCommit(b); return err },
+	for name, x := range map[string]struct {
+		newest byte
+		decode func([]byte) error
+	}{
+		"format":  {formatVersion, func(b []byte) error { _, err := decodeFormat(b); return err }},
+		"catalog": {catalogVersion, func(b []byte) error { _, err := decodeCatalog(b); return err }},
+		"commit":  {commitVersion, func(b []byte) error { _, err := decodeCommit(b); return err }},
+		"owner":   {ownerVersion, func(b []byte) error { _, err := decodeOwner(b); return err }},
+		"imports": {importsVersion, func(b []byte) error { _, err := decodeImports(b); return err }},
 	} {
-		if err := decode([]byte{8, 2}); !errors.Is(err, ErrNewerFormat) {
-			t.Errorf("%s of version 2: %v; want ErrNewerFormat", name, err)
+		decode := x.decode
+		if err := decode([]byte{8, x.newest + 1}); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("%s of version %d: %v; want ErrNewerFormat", name, x.newest+1, err)
 		}
 		if err := decode(nil); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("empty %s: %v; want ErrCorrupt", name, err)

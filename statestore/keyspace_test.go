@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 )
@@ -14,16 +13,12 @@ import (
 // rawKeys reads all keys of the database.
 func rawKeys(t testing.TB, s *TaskStore) (keys [][]byte) {
 	t.Helper()
-	must(t, s.db.Read("test", func(db *pebble.DB) error {
-		it, err := db.NewIter(nil)
-		if err != nil {
-			return err
-		}
-		for it.First(); it.Valid(); it.Next() {
-			keys = append(keys, bytes.Clone(it.Key()))
-		}
-		return it.Close()
-	}))
+	it, err := s.db.NewIter("test", nil, nil)
+	must(t, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		keys = append(keys, bytes.Clone(it.Key()))
+	}
+	must(t, it.Close())
 	return keys
 }
 
@@ -119,8 +114,10 @@ func TestBoundsStayInTheStore(t *testing.T) {
 	})
 }
 
-func TestPrefixScan(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), countsSpec)
+func TestPrefixScan(t *testing.T) { onEngines(t, testPrefixScan) }
+
+func testPrefixScan(t *testing.T, o Options) {
+	s := openStore(t, "t", o, countsSpec)
 	kv := handle(t, s, "counts")
 	for i, k := range []string{"a", "ab", "abc", "ac", "b", "\xff", "\xff\xff", "\xff\xffz"} {
 		must(t, kv.Put([]byte(k), []byte("v"), 1))

@@ -2,10 +2,8 @@ package statestore
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/tidemark-streams/tidemark/statestore/internal/table"
 )
 
@@ -25,8 +23,11 @@ func (s *TaskStore) KeyValue(name string) (*KeyValue, error) {
 	if kv, ok := s.handles[name]; ok {
 		return kv, nil
 	}
-	_, err := s.find(name)
-	return nil, err
+	st, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return nil, st.isNot("key-value")
 }
 
 // Name is the store's name.
@@ -58,25 +59,17 @@ func (kv *KeyValue) Get(key []byte) (value []byte, timestamp int64, ok bool, err
 
 func (kv *KeyValue) getFromDatabase(key []byte) (value []byte, timestamp int64, ok bool, err error) {
 	s := kv.s
+	s.Trim()
 	s.keyBuf = append(append(s.keyBuf[:0], kv.st.prefix[:]...), key...)
-	err = s.db.Read("get", func(db *pebble.DB) error {
-		v, c, err := db.Get(s.keyBuf)
-		if errors.Is(err, pebble.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		ok = true
-		s.valBuf = append(s.valBuf[:0], v...)
-		if err := c.Close(); err != nil {
-			return err
-		}
-		value, timestamp, err = kv.st.split(s.valBuf)
-		return err
-	})
+	stored, ok, err := kv.st.rows.Get("get", s.keyBuf, s.valBuf)
 	if err != nil {
 		return nil, 0, false, err
+	}
+	if ok {
+		s.valBuf = stored
+		if value, timestamp, err = kv.st.split(stored); err != nil {
+			return nil, 0, false, kv.st.rows.Fail("get", err)
+		}
 	}
 	s.table.Fill(kv.st.number, key, value, timestamp)
 	return value, timestamp, ok, nil
@@ -101,7 +94,7 @@ func (st *store) split(stored []byte) (value []byte, timestamp int64, err error)
 // and, in a timestamped store, beside the value. The write is in the database after the
 // next Seal and Commit.
 func (kv *KeyValue) Put(key, value []byte, timestamp int64) error {
-	if err := kv.s.usable(); err != nil {
+	if err := kv.s.usable(); err != nil || kv.st.muted {
 		return err
 	}
 	if err := kv.s.table.Put(kv.st.number, key, value, timestamp); err != nil {

@@ -17,6 +17,10 @@ var (
 	keyFormat  = []byte{spaceMeta, 'f'}
 	keyCatalog = []byte{spaceMeta, 's'}
 	keyCommit  = []byte{spaceMeta, 'c'}
+	keyOwner   = []byte{spaceMeta, 'o'}
+	keyImports = []byte{spaceMeta, 'i'}
+	// keySchemaChange is followed by a store's id.
+	keySchemaChange = []byte{spaceMeta, 'm'}
 )
 
 // storePrefixLen: the space and the store's id, 4 bytes, big-endian.

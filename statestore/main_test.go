@@ -32,9 +32,24 @@ func memOptions(fs vfs.FS) Options {
 	return Options{FS: fs, Logger: quiet(), SyncInterval: time.Hour, MemTableBytes: 256 << 10}
 }
 
+// onEngines runs a test on each engine, with an empty store in "t".
+func onEngines(t *testing.T, test func(*testing.T, Options)) {
+	for name, e := range map[string]Engine{"pebble": Pebble, "memory": Memory} {
+		o := memOptions(vfs.NewMem())
+		o.Engine = e
+		t.Run(name, func(t *testing.T) { test(t, o) })
+	}
+}
+
 var countsSpec = Spec{Name: "counts", Kind: KindKeyValue, Changelog: "app-counts-changelog", KeySerde: "string", ValueSerde: "int64"}
 
 var latestSpec = Spec{Name: "latest", Kind: KindTimestampedKeyValue, Changelog: "app-latest-changelog"}
+
+var (
+	memorySpec  = Spec{Name: "memory", Kind: KindKeyValue, Changelog: "app-memory-changelog", InMemory: true}
+	ownSpec     = Spec{Name: "own", Kind: KindKeyValue, Changelog: "app-own-changelog"}         // with a Store that manages offsets
+	wrappedSpec = Spec{Name: "wrapped", Kind: KindKeyValue, Changelog: "app-wrapped-changelog"} // with one that does not
+)
 
 // openStore opens and registers; the test closes it.
 func openStore(t testing.TB, dir string, o Options, specs ...Spec) *TaskStore {

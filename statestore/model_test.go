@@ -53,7 +53,16 @@ func (h *machine) open(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Register(countsSpec, latestSpec); err != nil {
+	specs := []Spec{countsSpec, latestSpec, memorySpec}
+	for _, spec := range []Spec{ownSpec, wrappedSpec} {
+		store, err := openFileStore(h.fs, "own/"+spec.Name, spec.Name == "own")
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Store = store
+		specs = append(specs, spec)
+	}
+	if err := s.Register(specs...); err != nil {
 		t.Fatal(err)
 	}
 	h.s = s
@@ -74,7 +83,7 @@ func (h *machine) put(t *rapid.T) {
 	if err := kv.Put([]byte(k), []byte(v), ts); err != nil {
 		t.Fatal(err)
 	}
-	if name == "counts" {
+	if !kv.Timestamped() {
 		ts = 0
 	}
 	h.m.now[name][k] = modelEntry{v, ts}
@@ -87,6 +96,24 @@ func (h *machine) remove(t *rapid.T) {
 		t.Fatal(err)
 	}
 	delete(h.m.now[name], k)
+}
+
+// deleteRange is what unlogged stores and expiry do.
+func (h *machine) deleteRange(t *rapid.T) {
+	kv, name := h.kv(t)
+	from, to := h.keys.Draw(t, "from"), h.keys.Draw(t, "to")
+	end := []byte(to)
+	if rapid.Bool().Draw(t, "open") {
+		end = nil
+	}
+	if rapid.Bool().Draw(t, "by key") {
+		if err := kv.DeleteRange([]byte(from), end, 6); err != nil {
+			t.Fatal(err)
+		}
+	} else if err := h.s.table.DeleteRange(kv.st.number, []byte(from), end); err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(h.m.now[name], func(k string, _ modelEntry) bool { return k >= from && (end == nil || k < to) })
 }
 
 func (h *machine) get(t *rapid.T) {
@@ -118,18 +145,20 @@ func (h *machine) seal(t *rapid.T) {
 	h.x, h.m.sealed = x, cloneStores(h.m.now)
 	h.xoff = map[string]Offset{}
 	if rapid.Bool().Draw(t, "offset") {
-		h.xoff["latest"] = At(h.m.number * 10)
+		for _, name := range h.names {
+			h.xoff[name] = At(h.m.number * 10)
+		}
 	}
 	// The changes applied to the committed state must give the sealed one.
 	state := cloneStores(h.m.committed)
+	for _, r := range x.writes.Ranges() {
+		maps.DeleteFunc(state[h.names[r.Store]], func(k string, _ modelEntry) bool {
+			return k >= string(r.From) && (r.To == nil || k < string(r.To))
+		})
+	}
 	last := ""
 	for c := range x.Changes() {
-		at := c.Store + "/" + string(c.Key)
-		if h.names[0] == c.Store {
-			at = "0" + at
-		} else {
-			at = "1" + at
-		}
+		at := fmt.Sprintf("%d/%s", slices.Index(h.names, c.Store), c.Key)
 		if last != "" && at <= last {
 			t.Fatalf("change %q after %q", at, last)
 		}
@@ -139,7 +168,7 @@ func (h *machine) seal(t *rapid.T) {
 			continue
 		}
 		ts := c.Timestamp
-		if c.Store == "counts" {
+		if c.Store != "latest" {
 			ts = 0
 		}
 		state[c.Store][string(c.Key)] = modelEntry{string(c.Value), ts}
@@ -176,6 +205,15 @@ func (h *machine) reopen(t *rapid.T) {
 		t.Fatal(err)
 	}
 	h.x, h.m.sealed = nil, nil
+	if h.o.Engine == Memory {
+		h.fs = vfs.NewMem()
+	}
+	for _, name := range h.names {
+		if name == "memory" || h.o.Engine == Memory {
+			h.m.committed[name] = modelStore{}
+			delete(h.m.offsets, name)
+		}
+	}
 	h.m.now = cloneStores(h.m.committed)
 	h.open(t)
 }
@@ -301,8 +339,9 @@ func (h *machine) Check(t *rapid.T) {
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		h := &machine{fs: vfs.NewMem(), names: []string{"counts", "latest"}}
+		h := &machine{fs: vfs.NewMem(), names: []string{"counts", "latest", "memory", "own", "wrapped"}}
 		h.o = memOptions(h.fs)
+		h.o.Engine = rapid.SampledFrom([]Engine{Pebble, Memory}).Draw(t, "engine")
 		h.o.CacheBytes = rapid.SampledFrom([]int{-1, 64 << 10, 1 << 20}).Draw(t, "cache")
 		h.keys = rapid.OneOf(
 			rapid.StringMatching("[a-e]{0,2}"),
@@ -310,12 +349,18 @@ func TestRandomHistories(t *testing.T) {
 		h.values = rapid.OneOf(rapid.StringMatching("[a-z]{0,3}"), rapid.Custom(func(t *rapid.T) string {
 			return string(bytes.Repeat([]byte("v"), rapid.IntRange(0, 3000).Draw(t, "length")))
 		}))
-		empty := func() map[string]modelStore { return map[string]modelStore{"counts": {}, "latest": {}} }
+		empty := func() map[string]modelStore {
+			m := map[string]modelStore{}
+			for _, name := range h.names {
+				m[name] = modelStore{}
+			}
+			return m
+		}
 		h.m = model{now: empty(), committed: empty(), offsets: map[string]Offset{}}
 		h.open(t)
 		defer func() { _ = h.s.Close() }()
 		t.Repeat(map[string]func(*rapid.T){
-			"put": h.put, "put2": h.put, "put3": h.put, "delete": h.remove, "get": h.get, "get2": h.get, "scan": h.scan,
+			"put": h.put, "put2": h.put, "put3": h.put, "delete": h.remove, "deleteRange": h.deleteRange, "get": h.get, "get2": h.get, "scan": h.scan,
 			"seal": h.seal, "commit": h.commit, "drop": h.drop, "reopen": h.reopen, "warm": h.warm, "prefetch": h.prefetch, "clear": h.clear,
 			"restore": h.restore, "": h.Check,
 		})

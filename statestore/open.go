@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"syscall"
+	"time"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/tidemark-streams/tidemark/statestore/internal/engine"
+	"github.com/tidemark-streams/tidemark/statestore/internal/memdb"
 	"github.com/tidemark-streams/tidemark/statestore/internal/pebbledb"
 	"github.com/tidemark-streams/tidemark/statestore/internal/table"
 )
@@ -18,30 +18,43 @@ func Open(dir string, o Options) (*TaskStore, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	s := &TaskStore{dir: dir, o: o.withDefaults(), handles: map[string]*KeyValue{}}
-	s.log = s.o.Logger.With("dir", dir)
+	if s.o.Engine == Pebble {
+		s.dir = absolute(s.o.FS, dir)
+	}
+	s.log = s.o.Logger.With("dir", s.dir)
 	s.resources = s.o.Resources
 	if s.resources == nil {
-		s.resources, s.private = privateResources(), true
+		s.resources, s.private = privateResources(s.o), true
 	}
 	if err := s.open(); err != nil {
 		if s.private {
-			s.resources.r.Close()
+			_ = s.resources.Close()
 		}
-		return nil, fmt.Errorf("open task store %s: %w", dir, err)
+		return nil, fmt.Errorf("open task store %s: %w; %s", s.dir, err, remedy(err))
 	}
-	s.table = table.New(s.o.CacheBytes)
+	s.opened.Time = time.Since(begun)
+	s.table = table.New(0)
+	s.share = s.resources.cache.join(s.o.mostCacheBytes(), s.table.Stats)
+	s.Trim()
 	s.sync.init(s)
 	return s, nil
 }
 
 func (s *TaskStore) open() error {
+	if s.o.Engine == Memory {
+		return s.openInMemory()
+	}
 	fs := s.o.FS
 	if err := makeDir(fs, s.dir); err != nil {
 		return err
 	}
 	names, err := fs.List(s.dir)
 	if err != nil {
+		return err
+	}
+	if err := foundDamaged(fs, s.dir, names); err != nil {
 		return err
 	}
 	unfinished := slices.Contains(names, creatingName)
@@ -65,6 +78,9 @@ func (s *TaskStore) open() error {
 }
 
 func (s *TaskStore) openExisting() error {
+	if err := s.checkFormat(); err != nil {
+		return err
+	}
 	if err := s.openDatabase(false); err != nil {
 		return err
 	}
@@ -79,93 +95,55 @@ func (s *TaskStore) openDatabase(create bool) error {
 		FS:           s.o.FS,
 		Resources:    s.resources.r,
 		Log:          s.log,
-		MemTableSize: uint64(s.o.MemTableBytes),
+		MemTableSize: s.memTableSize(),
 		Create:       create,
 		WrapFailure:  s.failure,
 		CloseTimeout: s.o.closeTimeout,
+		StallAfter:   s.o.stallAfter,
+		HangTimeout:  s.o.hangTimeout,
 	})
-	// Pebble has no mark for its lock; the text and EAGAIN are what it gives.
-	if err != nil && (errors.Is(err, syscall.EAGAIN) || strings.Contains(err.Error(), "lock held by current process")) {
-		return fmt.Errorf("%w: %w", ErrLocked, err)
-	}
 	if err != nil {
-		return err
+		return markOpen(err)
 	}
 	s.db = db
 	r := db.Replay()
-	s.opened.ReplayedKeys, s.opened.ReplayedBatches, s.opened.ReplayedBytes = r.Keys, r.Batches, r.Bytes
+	s.opened.ReplayedKeys, s.opened.ReplayedBatches, s.opened.ReplayedBytes, s.opened.ReplayTime = r.Keys, r.Batches, r.Bytes, r.Time
 	return nil
+}
+
+// openInMemory makes a new task store every time.
+func (s *TaskStore) openInMemory() error {
+	s.db = memdb.New(s.failure)
+	s.opened.Created = true
+	return errors.Join(s.writeFormat(), s.load())
 }
 
 // load reads the metadata. What Open finds is on the disk: replayed logs were flushed.
 func (s *TaskStore) load() error {
-	b, err := s.readMeta(keyFormat)
+	m, err := readMetadata(s.db)
 	if err != nil {
 		return err
 	}
-	if b == nil {
-		return fmt.Errorf("%w: the database has no format record", ErrCorrupt)
-	}
-	f, err := decodeFormat(b)
-	if err != nil {
+	if err := s.upgradeFormat(m); err != nil {
 		return err
 	}
-	copy(s.opened.ID[:], f.GetStoreId())
-	c := &catalog{nextID: 1, ids: map[string]uint32{}, specs: map[uint32]Spec{}}
-	if b, err = s.readMeta(keyCatalog); err != nil {
-		return err
-	}
-	if b != nil {
-		if c, err = decodeCatalog(b); err != nil {
-			return err
-		}
-	}
-	p := &progress{streamTime: NoStreamTime, stores: map[uint32]storeProgress{}}
-	if b, err = s.readMeta(keyCommit); err != nil {
-		return err
-	}
-	if b != nil {
-		if p, err = decodeCommit(b); err != nil {
-			return err
-		}
-	}
-	for id := range p.stores {
-		if _, ok := c.specs[id]; !ok {
-			return fmt.Errorf("%w: commit record: store %d is not in the catalog", ErrCorrupt, id)
-		}
-	}
-	s.catalog.Store(c)
-	s.committed.Store(p)
-	s.durable.Store(p)
+	copy(s.opened.ID[:], m.format.GetStoreId())
+	s.opened.CreatedAt = millisTime(m.format.GetCreatedMs())
+	s.catalog.Store(m.catalog)
+	s.committed.Store(m.progress)
+	s.durable.Store(m.progress)
+	s.owner.Store(&m.owner)
+	s.imports.Store(&m.imports)
 	return nil
 }
 
-// readMeta gives a copy of a metadata record, nil when there is none.
-func (s *TaskStore) readMeta(key []byte) (record []byte, err error) {
-	err = s.db.Read("read metadata", func(db *pebble.DB) error {
-		v, c, err := db.Get(key)
-		if errors.Is(err, pebble.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		record = append([]byte{}, v...)
-		return c.Close()
-	})
-	return record, err
-}
-
-// isEmpty tells whether the database has no key of the store.
-func (s *TaskStore) isEmpty(id uint32) (empty bool, err error) {
+// isEmpty tells whether there is no row of the store with that id.
+func isEmpty(rows engine.Reader, id uint32) (empty bool, err error) {
 	lower, upper := storeBounds(id)
-	err = s.db.Read("look into store", func(db *pebble.DB) error {
-		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-		if err != nil {
-			return err
-		}
-		empty = !it.First()
-		return errors.Join(it.Error(), it.Close())
-	})
-	return empty, err
+	it, err := rows.NewIter("look into store", lower, upper)
+	if err != nil {
+		return false, err
+	}
+	empty = !it.First()
+	return empty, it.Close()
 }

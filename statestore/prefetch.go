@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/tidemark-streams/tidemark/statestore/internal/engine"
 )
 
 // prefetchAtLeast is from how many keys on one ordered pass is cheaper than Gets.
@@ -27,6 +26,9 @@ func (kv *KeyValue) Prefetch(keys [][]byte) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if !kv.CanPrefetch() {
+		return nil
+	}
 	unknown := s.unknown[:0]
 	for _, k := range keys {
 		if !s.table.Knows(kv.st.number, k) {
@@ -45,18 +47,27 @@ func (kv *KeyValue) Prefetch(keys [][]byte) error {
 		return bytes.Compare(a.key, b.key)
 	})
 	lower, upper := storeBounds(kv.st.id)
-	return s.db.Read("prefetch", func(db *pebble.DB) error {
-		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-		if err != nil {
-			return err
-		}
-		return errors.Join(kv.load(it, unknown), it.Close())
-	})
+	it, err := kv.st.rows.NewIter("prefetch", lower, upper)
+	if err != nil {
+		return err
+	}
+	if err := kv.load(it, unknown); err != nil {
+		_ = it.Close()
+		return err
+	}
+	return it.Close()
+}
+
+// CanPrefetch tells whether Prefetch may do anything: not for a store that is in the cache as a
+// whole, nor for one in memory, nor for a user's, which can only walk from row to row.
+func (kv *KeyValue) CanPrefetch() bool {
+	return kv.st.rows == kv.s.db && kv.s.o.Engine == Pebble && !kv.s.table.Complete(kv.st.number)
 }
 
 // load looks up sorted keys, of which there may be equal ones.
-func (kv *KeyValue) load(it *pebble.Iterator, sorted []unknownKey) error {
+func (kv *KeyValue) load(it engine.Iter, sorted []unknownKey) error {
 	s := kv.s
+	flips := s.table.Flips()
 	for i, u := range sorted {
 		if i > 0 && bytes.Equal(u.key, sorted[i-1].key) {
 			continue
@@ -65,18 +76,16 @@ func (kv *KeyValue) load(it *pebble.Iterator, sorted []unknownKey) error {
 		var value []byte
 		var timestamp int64
 		if it.SeekGE(s.keyBuf) && bytes.Equal(it.Key(), s.keyBuf) {
-			stored, err := it.ValueAndErr()
-			if err != nil {
-				return err
-			}
-			if value, timestamp, err = kv.st.split(stored); err != nil {
-				return err
+			var err error
+			if value, timestamp, err = kv.st.split(it.Value()); err != nil {
+				return kv.st.rows.Fail("prefetch", err)
 			}
 		}
-		if err := it.Error(); err != nil {
+		if err := it.Err(); err != nil {
 			return err
 		}
-		if !s.table.Load(kv.st.number, u.key, value, timestamp) {
+		// After a second flip the first of them would be gone before they are asked for.
+		if !s.table.Load(kv.st.number, u.key, value, timestamp) || s.table.Flips() > flips+1 {
 			return nil // no room
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/tidemark-streams/tidemark/statestore/internal/kinds"
 )
 
 // NoStreamTime is the stream time of a task that has not seen a record.
@@ -26,6 +28,9 @@ type Progress struct {
 	StreamTime int64
 	// Positions replaces the positions of the partitions that it names; others stay.
 	Positions []Position
+	// Replaying: stores without a changelog are not complete at ID. They hold what the records
+	// before the positions wrote, and ID belongs to positions behind those.
+	Replaying bool
 }
 
 // progress is the content of the commit record, and a version of it: never changed.
@@ -33,6 +38,7 @@ type progress struct {
 	seq        uint64 // counts the batches of this run
 	id         CommitID
 	streamTime int64
+	committed  int64      // the wall clock at the last commit, in ms; 0 = none
 	positions  []Position // by topic and partition
 	stores     map[uint32]storeProgress
 }
@@ -40,6 +46,35 @@ type progress struct {
 type storeProgress struct {
 	offset   Offset
 	complete bool
+	// replaying, of a store without a changelog that is not complete: it holds what the records
+	// before the positions wrote.
+	replaying bool
+	clock     kinds.Clock // of a kind whose entries expire
+	// before, of a user's versioned store that was found behind, is what its clock is at least when its
+	// restore is over. The record has the later of the two: a crash before that must not lose it.
+	before kinds.Clock
+}
+
+// incomplete is what a restore makes of a store.
+func (sp storeProgress) incomplete(at Offset) storeProgress {
+	return storeProgress{offset: at, clock: sp.clock, before: sp.before}
+}
+
+func (sp storeProgress) recordedClock() kinds.Clock {
+	if sp.before.Known {
+		sp.clock.Advance(sp.before.Time)
+	}
+	return sp.clock
+}
+
+// completeAt tells what a commit makes of a store: complete, or in the middle of a replay.
+func (p Progress) completeAt(st *store, sp storeProgress) storeProgress {
+	sp.replaying = p.Replaying && st.spec.Changelog == ""
+	sp.complete = !sp.replaying
+	if st.spec.Changelog == "" {
+		sp.offset = Offset{} // of the changelog that it had once
+	}
+	return sp
 }
 
 func comparePositions(a, b Position) int {

@@ -4,17 +4,24 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"time"
 
+	"github.com/tidemark-streams/tidemark/statestore/internal/kinds"
 	"github.com/tidemark-streams/tidemark/statestore/internal/storepb"
 	"google.golang.org/protobuf/proto"
 )
 
 // Versions of the metadata records that this code writes, and the newest that it reads.
 const (
-	formatVersion  = 1
+	formatVersion  = 2
 	catalogVersion = 1
 	commitVersion  = 1
+	ownerVersion   = 1
+	importsVersion = 1
+
+	schemaChangeVersion = 1
 )
 
 func checkVersion(what string, version, newest uint32) error {
@@ -65,7 +72,9 @@ func encodeCatalog(c *catalog) ([]byte, error) {
 	for _, id := range c.sortedIDs() {
 		p := c.specs[id]
 		s := &storepb.Store{Id: id, Name: p.Name, Kind: uint32(p.Kind), Changelog: p.Changelog,
-			KeySerde: p.KeySerde, ValueSerde: p.ValueSerde}
+			KeySerde: p.KeySerde, ValueSerde: p.ValueSerde, SchemaVersion: p.SchemaVersion,
+			RetentionMs: p.Retention.Milliseconds(), WindowSizeMs: p.WindowSize.Milliseconds(),
+			RetainDuplicates: p.RetainDuplicates, InMemory: p.InMemory, External: p.external, SegmentMs: p.segmentMS}
 		if p.ChangelogID != [16]byte{} {
 			s.ChangelogId = bytes.Clone(p.ChangelogID[:])
 		}
@@ -94,15 +103,38 @@ func decodeCatalog(b []byte) (*catalog, error) {
 			return nil, fmt.Errorf("%w: catalog record: store %q has kind %d and a changelog id of %d bytes",
 				ErrCorrupt, name, s.GetKind(), len(s.GetChangelogId()))
 		}
-		p := Spec{Name: name, Kind: Kind(s.GetKind()), Changelog: s.GetChangelog(), KeySerde: s.GetKeySerde(), ValueSerde: s.GetValueSerde()}
+		p := Spec{Name: name, Kind: Kind(s.GetKind()), Changelog: s.GetChangelog(), KeySerde: s.GetKeySerde(), ValueSerde: s.GetValueSerde(),
+			SchemaVersion: s.GetSchemaVersion(), Retention: time.Duration(s.GetRetentionMs()) * time.Millisecond,
+			WindowSize: time.Duration(s.GetWindowSizeMs()) * time.Millisecond, RetainDuplicates: s.GetRetainDuplicates(), InMemory: s.GetInMemory(), external: s.GetExternal()}
+		p.segmentMS = s.GetSegmentMs()
+		if err := checkTimes(s, p.Kind); err != nil {
+			return nil, err
+		}
 		copy(p.ChangelogID[:], s.GetChangelogId())
 		c.ids[name], c.specs[id] = id, p
 	}
 	return c, nil
 }
 
+// maxMillis is as long as a duration can be.
+const maxMillis = int64(math.MaxInt64 / time.Millisecond)
+
+// checkTimes refuses times that overflow, or that no store can have been registered with.
+func checkTimes(s *storepb.Store, kind Kind) error {
+	retention, window, segment := s.GetRetentionMs(), s.GetWindowSizeMs(), s.GetSegmentMs()
+	switch {
+	case retention < 0 || retention > maxMillis || window < 0 || window > maxMillis:
+		return fmt.Errorf("%w: catalog record: store %q has a retention of %d ms and windows of %d ms", ErrCorrupt, s.GetName(), retention, window)
+	case kind.expiring() && segment <= 0:
+		return fmt.Errorf("%w: catalog record: store %q is a %v store with a segment interval of %d ms", ErrCorrupt, s.GetName(), kind, segment)
+	case kind.expiring() && retention/segment > maxSegments:
+		return fmt.Errorf("%w: catalog record: store %q has a retention of %d ms in segments of %d ms", ErrCorrupt, s.GetName(), retention, segment)
+	}
+	return nil
+}
+
 func encodeCommit(p *progress) ([]byte, error) {
-	m := &storepb.Commit{Version: commitVersion, Epoch: p.id.Epoch, Number: p.id.Number}
+	m := &storepb.Commit{Version: commitVersion, Epoch: p.id.Epoch, Number: p.id.Number, CommittedMs: p.committed}
 	if p.streamTime != NoStreamTime {
 		m.StreamTimeMs = &p.streamTime
 	}
@@ -111,12 +143,15 @@ func encodeCommit(p *progress) ([]byte, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.stores)) {
 		sp := p.stores[id]
-		s := &storepb.StoreProgress{Id: id, Complete: sp.complete}
+		s := &storepb.StoreProgress{Id: id, Complete: sp.complete, Replaying: sp.replaying}
 		switch sp.offset.state {
 		case offsetUnknown:
 			s.OffsetState = storepb.StoreProgress_CLEAN_UNKNOWN
 		case offsetAt:
 			s.OffsetState, s.Next = storepb.StoreProgress_AT, sp.offset.next
+		}
+		if clock := sp.recordedClock(); clock.Known {
+			s.StreamTimeMs, s.Sequence = &clock.Time, clock.Sequence
 		}
 		m.Stores = append(m.Stores, s)
 	}
@@ -131,7 +166,7 @@ func decodeCommit(b []byte) (*progress, error) {
 	if err := checkVersion("commit", m.GetVersion(), commitVersion); err != nil {
 		return nil, err
 	}
-	p := &progress{id: CommitID{m.GetEpoch(), m.GetNumber()}, streamTime: NoStreamTime, stores: map[uint32]storeProgress{}}
+	p := &progress{id: CommitID{m.GetEpoch(), m.GetNumber()}, streamTime: NoStreamTime, committed: m.GetCommittedMs(), stores: map[uint32]storeProgress{}}
 	if m.StreamTimeMs != nil {
 		p.streamTime = m.GetStreamTimeMs()
 	}
@@ -147,7 +182,14 @@ func decodeCommit(b []byte) (*progress, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.stores[s.GetId()] = storeProgress{offset: o, complete: s.GetComplete()}
+		if s.GetStreamTimeMs() < 0 {
+			return nil, fmt.Errorf("%w: commit record: store %d has the stream time %d", ErrCorrupt, s.GetId(), s.GetStreamTimeMs())
+		}
+		var clock kinds.Clock
+		if s.StreamTimeMs != nil {
+			clock = kinds.Clock{Known: true, Time: s.GetStreamTimeMs(), Sequence: s.GetSequence()}
+		}
+		p.stores[s.GetId()] = storeProgress{offset: o, complete: s.GetComplete(), replaying: s.GetReplaying() && !s.GetComplete(), clock: clock}
 	}
 	return p, nil
 }

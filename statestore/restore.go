@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/tidemark-streams/tidemark/statestore/internal/engine"
+	"github.com/tidemark-streams/tidemark/statestore/internal/kinds"
 )
 
 // RestoreRecord is one record of a changelog.
@@ -13,6 +15,9 @@ type RestoreRecord struct {
 	Key, Value []byte // value nil = deleted; both are copied
 	// Timestamp of the record, in milliseconds; kept by a timestamped store.
 	Timestamp int64
+	// Schema is the schema version of the value, which is the Spec.SchemaVersion of the program
+	// that wrote the record; 0 = it did not count.
+	Schema uint32
 }
 
 // Restore applies records of a store's changelog, in their order, with the offset of the
@@ -26,16 +31,24 @@ func (s *TaskStore) Restore(name string, records []RestoreRecord, next int64) er
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	p, err := s.nextProgress(map[string]Offset{name: At(next)})
+	p, err := s.restoredProgress(st, next)
 	if err != nil {
-		return fmt.Errorf("restore store %q of %s: %w", name, s.dir, err)
+		return err
+	}
+	return s.applyRestored("restore", st, p, records)
+}
+
+// restoredProgress is the task's with a store that is restored up to next, and incomplete.
+func (s *TaskStore) restoredProgress(st *store, next int64) (*progress, error) {
+	p, err := s.nextProgress(map[string]Offset{st.spec.Name: At(next)})
+	if err != nil {
+		return nil, fmt.Errorf("restore store %q of %s: %w", st.spec.Name, s.dir, err)
 	}
 	if at, ok := s.committed.Load().stores[st.id].offset.Next(); ok && at > next {
-		return fmt.Errorf("restore store %q of %s: offset %d is before the store's, %d; Clear begins anew", name, s.dir, next, at)
+		return nil, fmt.Errorf("restore store %q of %s: offset %d is before the store's, %d; Clear begins anew", st.spec.Name, s.dir, next, at)
 	}
-	p.stores[st.id] = storeProgress{offset: At(next)}
-	s.bypass(st)
-	return s.apply("restore", p, st.restoredSize(records), func(b *pebble.Batch) error { return st.fillRestored(b, records) })
+	p.stores[st.id] = p.stores[st.id].incomplete(At(next))
+	return p, nil
 }
 
 func (st *store) restoredSize(records []RestoreRecord) int {
@@ -46,30 +59,19 @@ func (st *store) restoredSize(records []RestoreRecord) int {
 	return n
 }
 
-func (st *store) fillRestored(b *pebble.Batch, records []RestoreRecord) error {
+func (st *store) fillRestored(b engine.Batch, records []RestoreRecord) error {
+	buf := make([]byte, 0, 8)
 	for i := range records {
 		r := &records[i]
 		if r.Value == nil {
-			op := b.DeleteDeferred(storePrefixLen + len(r.Key))
-			copy(op.Key[copy(op.Key, st.prefix[:]):], r.Key)
-			if err := op.Finish(); err != nil {
-				return err
-			}
+			engine.Delete(b, st.prefix[:], r.Key)
 			continue
 		}
-		stamp := 0
+		var stamp []byte
 		if st.timestamped() {
-			stamp = 8
+			stamp = binary.BigEndian.AppendUint64(buf[:0], uint64(r.Timestamp))
 		}
-		op := b.SetDeferred(storePrefixLen+len(r.Key), stamp+len(r.Value))
-		copy(op.Key[copy(op.Key, st.prefix[:]):], r.Key)
-		if stamp > 0 {
-			binary.BigEndian.PutUint64(op.Value, uint64(r.Timestamp))
-		}
-		copy(op.Value[stamp:], r.Value)
-		if err := op.Finish(); err != nil {
-			return err
-		}
+		engine.Set(b, st.prefix[:], r.Key, stamp, r.Value)
 	}
 	return nil
 }
@@ -124,13 +126,22 @@ func (s *TaskStore) Complete(p Progress, offsets map[string]Offset) error {
 	if err != nil {
 		return fmt.Errorf("complete %s: %w", s.dir, err)
 	}
-	next.id, next.streamTime = p.ID, p.StreamTime
+	next.id, next.streamTime, next.committed = p.ID, p.StreamTime, time.Now().UnixMilli()
 	next.positions = mergePositions(next.positions, p.Positions)
-	for id, sp := range next.stores {
-		sp.complete = true
-		next.stores[id] = sp
+	for _, st := range s.registered() {
+		next.stores[st.id] = p.completeAt(st, next.stores[st.id])
+		st.endRestore(next)
 	}
-	return s.apply("complete", next, 0, func(*pebble.Batch) error { return nil })
+	return s.apply("complete", next, 0, func(engine.Batch) error { return nil })
+}
+
+// endRestore gives the store the time back that it had before, unless the restore brought a later one.
+func (st *store) endRestore(p *progress) {
+	if sp := p.stores[st.id]; sp.before.Known {
+		st.clock.Advance(sp.before.Time)
+		sp.clock, sp.before = st.clock, kinds.Clock{}
+		p.stores[st.id] = sp
+	}
 }
 
 // Clear forgets a store: its data and its offset, in one batch; and records the changelog
@@ -148,20 +159,39 @@ func (s *TaskStore) Clear(name string) error {
 	}
 	p.stores[st.id] = storeProgress{}
 	c := s.catalog.Load().clone()
-	c.specs[st.id] = st.spec
+	segmentMS := c.specs[st.id].segmentMS
+	c.specs[st.id] = st.spec.recorded()
 	record, err := encodeCatalog(c)
 	if err != nil {
 		return fmt.Errorf("clear store %q of %s: encode catalog: %w", name, s.dir, err)
 	}
 	s.bypass(st)
 	lower, upper := storeBounds(st.id)
-	err = s.apply("clear", p, len(record), func(b *pebble.Batch) error {
-		return errors.Join(b.DeleteRange(lower, upper, nil), b.Set(keyCatalog, record, nil))
+	if x, ok := st.rows.(*externalRows); ok {
+		// Not behind the database as always: a crash that took back only what the store forgot would
+		// leave it at an offset of a changelog that may not be the recorded one any more.
+		err := x.applyAt("clear", p, 0, func(b engine.Batch) error { b.DeleteRange(lower, upper); return nil })
+		if err = errors.Join(err, x.Sync()); err != nil {
+			return err
+		}
+	}
+	err = s.applyRows("clear", p, len(record), func(b engine.Batch, rows engine.Engine) error {
+		if rows == st.rows {
+			b.DeleteRange(lower, upper)
+		}
+		if rows == s.db {
+			engine.Set(b, nil, keyCatalog, nil, record)
+		}
+		return nil
 	})
+	if err == nil && st.spec.Store != nil && c.specs[st.id].segmentMS != segmentMS {
+		err = s.db.Sync() // before there are rows in other segments
+	}
 	if err != nil {
 		return err
 	}
 	s.catalog.Store(c)
+	st.cleared(c.specs[st.id].segmentMS)
 	s.table.SetComplete(st.number, true)
 	return nil
 }

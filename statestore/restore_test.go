@@ -72,8 +72,10 @@ func TestRestoreIsResumable(t *testing.T) {
 	commit(t, s, Progress{ID: CommitID{5, 1}}, nil)
 }
 
-func TestRestoreNeedsACleanOverlay(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), countsSpec)
+func TestRestoreNeedsACleanOverlay(t *testing.T) { onEngines(t, testRestoreNeedsACleanOverlay) }
+
+func testRestoreNeedsACleanOverlay(t *testing.T, o Options) {
+	s := openStore(t, "t", o, countsSpec)
 	kv := handle(t, s, "counts")
 	must(t, kv.Put([]byte("k"), []byte("v"), 1))
 	check := func(want error) {

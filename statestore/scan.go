@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"iter"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/tidemark-streams/tidemark/statestore/internal/engine"
 	"github.com/tidemark-streams/tidemark/statestore/internal/table"
 )
 
@@ -61,7 +61,7 @@ func (kv *KeyValue) scan(from, to []byte, reverse bool) iter.Seq2[Entry, error] 
 			if !ok {
 				break
 			}
-			if !yield(e, nil) {
+			if !yield(e, nil) || c.alone() && !c.rest(yield) {
 				return
 			}
 		}
@@ -77,21 +77,15 @@ func (kv *KeyValue) scan(from, to []byte, reverse bool) iter.Seq2[Entry, error] 
 type cursor struct {
 	kv      *KeyValue
 	reverse bool
-	memory  [2]memoryCursor
-	db      *pebble.Iterator
+	memory  [2]table.Cursor
+	ranges  bool // memory has deleted ranges
+	db      engine.Iter
 	dbValid bool
 	dbEntry Entry // the database's current one
 	started bool
 	// lent: the database's current entry was given out; the iterator must not move before
 	// the next call.
 	lent bool
-}
-
-type memoryCursor struct {
-	writes *table.Sealed
-	at     int
-	left   int
-	w      table.Write
 }
 
 func (kv *KeyValue) openScan(from, to []byte, reverse bool) (*cursor, error) {
@@ -103,49 +97,23 @@ func (kv *KeyValue) openScan(from, to []byte, reverse bool) (*cursor, error) {
 		return &cursor{kv: kv}, nil
 	}
 	c := &cursor{kv: kv, reverse: reverse}
-	c.memory[0].open(s.table.View(kv.st.number, from, to), kv.st.number, from, to, reverse)
-	if s.sealed != nil {
-		c.memory[1].open(s.sealed.writes, kv.st.number, from, to, reverse)
-	}
 	lower, upper := kv.st.bounds(from, to)
-	err := s.db.Read("scan", func(db *pebble.DB) (err error) {
-		c.db, err = db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-		return err
-	})
+	from = lower[storePrefixLen:] // the caller's may change before the end of the scan
+	if to != nil {
+		to = upper[storePrefixLen:]
+	}
+	it, err := kv.st.rows.NewIter("scan", lower, upper)
 	if err != nil {
 		return nil, err
 	}
+	c.db = it
+	s.table.Open(&c.memory[0], kv.st.number, from, to, reverse)
+	if s.sealed != nil {
+		c.memory[1].OpenSealed(s.sealed.writes, kv.st.number, from, to, reverse)
+	}
+	c.ranges = c.memory[0].HasRanges() || c.memory[1].HasRanges()
 	s.scans++
 	return c, nil
-}
-
-func (m *memoryCursor) open(writes *table.Sealed, store uint32, from, to []byte, reverse bool) {
-	if writes == nil {
-		return
-	}
-	writes.Sort()
-	i, j := writes.Range(store, from, to)
-	m.writes, m.at, m.left = writes, i, j-i
-	if reverse {
-		m.at = j - 1
-	}
-	m.load()
-}
-
-func (m *memoryCursor) load() {
-	if m.left > 0 {
-		m.w = m.writes.At(m.at)
-	}
-}
-
-func (m *memoryCursor) advance(reverse bool) {
-	m.left--
-	if reverse {
-		m.at--
-	} else {
-		m.at++
-	}
-	m.load()
 }
 
 // next gives the next entry that exists; ok is false at the end.
@@ -167,11 +135,11 @@ func (c *cursor) next() (e Entry, ok bool, err error) {
 			c.lent = true
 			return c.dbEntry, true, nil
 		}
-		w := c.memory[source].w
+		w := *c.memory[source].Write()
 		if err := c.skip(w.Key); err != nil {
 			return Entry{}, false, err
 		}
-		if w.Value != nil {
+		if _, deleted := c.deletedAbove(source, w.Key); w.Value != nil && !deleted {
 			e := Entry{Key: w.Key, Value: w.Value}
 			if c.kv.st.timestamped() {
 				e.Timestamp = w.Timestamp
@@ -179,6 +147,54 @@ func (c *cursor) next() (e Entry, ok bool, err error) {
 			return e, true, nil
 		}
 	}
+}
+
+// alone tells whether only the database has entries left, and its current one was given out.
+func (c *cursor) alone() bool {
+	return c.lent && !c.ranges && !c.memory[0].Valid() && !c.memory[1].Valid()
+}
+
+// rest is the loop of a scan when the database is alone: there is nothing to compare. It
+// returns false when the loop was left or an error ended it.
+func (c *cursor) rest(yield func(Entry, error) bool) bool {
+	if w, ok := c.db.(engine.Walker); ok {
+		return c.walk(w, yield)
+	}
+	for {
+		if err := c.moveDatabase(); err != nil {
+			yield(Entry{}, err)
+			return false
+		}
+		if !c.dbValid {
+			return true
+		}
+		if !yield(c.dbEntry, nil) {
+			return false
+		}
+	}
+}
+
+// walk is rest for an engine that can take many moves at once.
+func (c *cursor) walk(w engine.Walker, yield func(Entry, error) bool) bool {
+	var e Entry
+	var bad error
+	c.lent, c.dbValid = false, false
+	done := w.Walk(c.reverse, func(key, value []byte) bool {
+		e.Key = key[storePrefixLen:]
+		if e.Value, e.Timestamp, bad = c.kv.st.split(value); bad != nil {
+			return false
+		}
+		return yield(e, nil)
+	})
+	if bad != nil {
+		bad = c.kv.st.rows.Fail("scan", bad)
+	} else {
+		bad = c.db.Err()
+	}
+	if bad != nil {
+		yield(Entry{}, bad)
+	}
+	return done && bad == nil
 }
 
 // smallest gives the first source of those that have the next key in the order of the
@@ -196,8 +212,8 @@ func (c *cursor) smallest() (source int) {
 		return bytes.Compare(k, key) < 0
 	}
 	for i := range c.memory {
-		if m := &c.memory[i]; m.left > 0 && better(m.w.Key) {
-			key, source = m.w.Key, i
+		if m := &c.memory[i]; m.Valid() && better(m.Write().Key) {
+			key, source = m.Write().Key, i
 		}
 	}
 	if c.dbValid && better(c.dbEntry.Key) {
@@ -209,8 +225,8 @@ func (c *cursor) smallest() (source int) {
 // skip moves every source that stands at key past it.
 func (c *cursor) skip(key []byte) error {
 	for i := range c.memory {
-		if m := &c.memory[i]; m.left > 0 && bytes.Equal(m.w.Key, key) {
-			m.advance(c.reverse)
+		if m := &c.memory[i]; m.Valid() && bytes.Equal(m.Write().Key, key) {
+			m.Next()
 		}
 	}
 	if c.dbValid && bytes.Equal(c.dbEntry.Key, key) {
@@ -219,31 +235,59 @@ func (c *cursor) skip(key []byte) error {
 	return nil
 }
 
+// deletedAbove gives the range that hides the key of a source, deleted in an interval later
+// than the source.
+func (c *cursor) deletedAbove(source int, key []byte) (r table.Range, ok bool) {
+	if !c.ranges {
+		return r, false
+	}
+	for i := range source {
+		if r, ok := c.memory[i].Deletes(key); ok {
+			return r, true
+		}
+	}
+	return r, false
+}
+
+// moveDatabase moves the iterator to its next row that is in no range deleted since.
 func (c *cursor) moveDatabase() error {
+	c.stepDatabase()
+	for c.ranges && c.dbValid {
+		r, deleted := c.deletedAbove(len(c.memory), c.db.Key()[storePrefixLen:])
+		if !deleted {
+			break
+		}
+		if c.reverse {
+			c.dbValid = c.db.Prev()
+			continue
+		}
+		_, end := c.kv.st.bounds(nil, r.To)
+		c.dbValid = c.db.SeekGE(end)
+	}
+	if !c.dbValid {
+		return c.db.Err()
+	}
+	var err error
+	c.dbEntry.Key = c.db.Key()[storePrefixLen:]
+	if c.dbEntry.Value, c.dbEntry.Timestamp, err = c.kv.st.split(c.db.Value()); err != nil {
+		return c.kv.st.rows.Fail("scan", err)
+	}
+	return nil
+}
+
+func (c *cursor) stepDatabase() {
 	first := !c.started
 	c.started, c.lent = true, false
-	return c.kv.s.db.Read("scan", func(*pebble.DB) error {
-		switch {
-		case first && c.reverse:
-			c.dbValid = c.db.Last()
-		case first:
-			c.dbValid = c.db.First()
-		case c.reverse:
-			c.dbValid = c.db.Prev()
-		default:
-			c.dbValid = c.db.Next()
-		}
-		if !c.dbValid {
-			return c.db.Error()
-		}
-		stored, err := c.db.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		c.dbEntry.Key = c.db.Key()[storePrefixLen:]
-		c.dbEntry.Value, c.dbEntry.Timestamp, err = c.kv.st.split(stored)
-		return err
-	})
+	switch {
+	case first && c.reverse:
+		c.dbValid = c.db.Last()
+	case first:
+		c.dbValid = c.db.First()
+	case c.reverse:
+		c.dbValid = c.db.Prev()
+	default:
+		c.dbValid = c.db.Next()
+	}
 }
 
 func (c *cursor) close() error {
@@ -252,6 +296,9 @@ func (c *cursor) close() error {
 	}
 	it := c.db
 	c.db = nil
+	for i := range c.memory {
+		c.memory[i].Close()
+	}
 	c.kv.s.scans--
-	return c.kv.s.db.EndRead("scan", it)
+	return it.Close()
 }

@@ -76,7 +76,11 @@ func (c *script) run(dir string, o Options) (err error) {
 			c.acked.Store(int64(n))
 		}
 	}
-	return s.Close()
+	if err := s.Close(); err != nil {
+		return err
+	}
+	c.acked.Store(int64(c.commits))
+	return nil
 }
 
 func (c *script) open(dir string, o Options) (*TaskStore, error) {

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync/atomic"
 
+	"github.com/tidemark-streams/tidemark/statestore/internal/kinds"
 	"github.com/tidemark-streams/tidemark/statestore/internal/table"
 )
 
@@ -15,6 +16,7 @@ type Sealed struct {
 	progress Progress
 	writes   *table.Sealed
 	stores   []*store
+	clocks   []kinds.Clock // of the stores
 	// committed is set by Commit, dropped by Drop.
 	committed, dropped atomic.Bool
 }
@@ -26,6 +28,8 @@ type Change struct {
 	Key, Value []byte // value nil = deleted
 	// Timestamp is what was given to Put or Delete, in milliseconds.
 	Timestamp int64
+	// Schema is the store's Spec.SchemaVersion. It must come back with the record in Restore.
+	Schema uint32
 }
 
 // Seal ends the running interval: its writes, with the progress of the task at its end,
@@ -45,8 +49,11 @@ func (s *TaskStore) Seal(p Progress) (*Sealed, error) {
 		return nil, fmt.Errorf("seal %s: %w", s.dir, err)
 	}
 	p.Positions = append([]Position(nil), p.Positions...)
+	s.expire()
 	x := &Sealed{s: s, progress: p, writes: s.table.Seal(s.spare), stores: s.registered()}
+	x.clocks = clocks(x.stores)
 	s.spare, s.sealed = nil, x
+	s.tend()
 	return x, nil
 }
 
@@ -67,21 +74,26 @@ func (s *TaskStore) mayCommit(p Progress) error {
 	return nil
 }
 
-// Changes gives the writes by store, in the order of registration, and key. Stores without
-// a changelog are among them. The first caller sorts; any goroutine may call it.
+// Changes gives the writes in the form of the changelog, by store, in the order of
+// registration, and key (segment and key; of versioned stores timestamp and key, so that a reader refuses none as too
+// old). Stores without a changelog are among them, but for versioned ones; deleted ranges are not. The first caller sorts; any goroutine may call it.
 func (x *Sealed) Changes() iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		x.writes.Sort()
 		for i := range x.writes.Len() {
 			w := x.writes.At(i)
-			if !yield(Change{Store: x.stores[w.Store].spec.Name, Key: w.Key, Value: w.Value, Timestamp: w.Timestamp}) {
+			if w.Unlogged {
+				continue
+			}
+			st := x.stores[w.Store]
+			if !yield(Change{Store: st.spec.Name, Key: st.logged(w.Key), Value: w.Value, Timestamp: w.Timestamp, Schema: st.spec.SchemaVersion}) {
 				return
 			}
 		}
 	}
 }
 
-// Len is the number of changes.
+// Len is the number of keys written; there are no more changes.
 func (x *Sealed) Len() int { return x.writes.Len() }
 
 // Bytes is the length of all keys and values.
@@ -116,6 +128,7 @@ func (s *TaskStore) Drop() {
 	}
 	s.stopWarming()
 	s.table.Reset()
+	s.resetClocks()
 	if s.usable() == nil {
 		// Not finding out costs only speed; a failure is latched and the next call says so.
 		_ = s.findComplete()

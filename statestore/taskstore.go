@@ -5,8 +5,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/tidemark-streams/tidemark/statestore/internal/pebbledb"
+	"github.com/tidemark-streams/tidemark/statestore/internal/engine"
 	"github.com/tidemark-streams/tidemark/statestore/internal/table"
 )
 
@@ -17,8 +18,11 @@ type TaskStore struct {
 	o         Options
 	log       *slog.Logger
 	resources *Resources
-	private   bool // resources belong to this store
-	db        *pebbledb.DB
+	private   bool                           // resources belong to this store
+	db        engine.Engine                  // the metadata, and the rows of most stores
+	beside    atomic.Pointer[[]besideEngine] // see putBeside
+	memory    *memoryRows                    // the one of beside that is in memory, or nil
+	externals []*externalRows
 	opened    OpenStats
 	closed    atomic.Bool
 	// ending is read-held by calls of any goroutine that reach the database.
@@ -26,6 +30,7 @@ type TaskStore struct {
 
 	// The owner's.
 	table   *table.Table
+	share   *cacheShare // of the process's cache budget
 	sealed  *Sealed
 	spare   *table.Sealed // a released one, to be filled again
 	scans   int           // open iterators
@@ -41,15 +46,22 @@ type TaskStore struct {
 	stores    atomic.Pointer[[]*store] // registered, by number; nil before Register
 	committed atomic.Pointer[progress]
 	durable   atomic.Pointer[progress]
+	owner     atomic.Pointer[Owner]
+	imports   atomic.Pointer[[]Import]
 	sync      syncer
 }
 
 // OpenStats tells what Open did.
 type OpenStats struct {
-	// Created: there was no database.
-	Created bool
+	// Created: there was no database. CreatedAt is when it was created, now or at another time.
+	Created   bool
+	CreatedAt time.Time
 	// Keys, Batches and Bytes that had to be replayed from the log: nothing after a clean close.
 	ReplayedKeys, ReplayedBatches, ReplayedBytes int64
+	// Time is how long opening took, ReplayTime what of it the log took.
+	Time, ReplayTime time.Duration
+	// UpgradedFrom is the older format that the database had; 0: it had the present one.
+	UpgradedFrom uint32
 	// ID is the 16 bytes given to the database when it was created.
 	ID [16]byte
 }
@@ -85,7 +97,9 @@ func (s *TaskStore) CommittedOffsets() map[string]Offset { return s.offsets(s.co
 
 // DurableOffsets gives for each store the changelog offset of the last commit that is
 // known to be on the disk.
-func (s *TaskStore) DurableOffsets() map[string]Offset { return s.offsets(s.durable.Load()) }
+func (s *TaskStore) DurableOffsets() map[string]Offset {
+	return s.offsets(s.recorded(s.durable.Load()))
+}
 
 func (s *TaskStore) offsets(p *progress) map[string]Offset {
 	c := s.catalog.Load()
@@ -117,18 +131,19 @@ func (s *TaskStore) Stores() ([]StoreState, error) {
 		return nil, err
 	}
 	c, p := s.catalog.Load(), s.committed.Load()
-	registered := map[uint32]Spec{}
+	registered := map[uint32]*store{}
 	for _, st := range s.registered() {
-		registered[st.id] = st.spec
+		registered[st.id] = st
 	}
 	var states []StoreState
 	for _, id := range c.sortedIDs() {
-		x := StoreState{Spec: c.specs[id], Recorded: c.specs[id], Offset: p.stores[id].offset, Complete: p.stores[id].complete}
-		if spec, ok := registered[id]; ok {
-			x.Spec, x.Registered = spec, true
+		x := StoreState{Spec: c.specs[id], Recorded: c.specs[id], Offset: p.stores[id].offset, Complete: p.stores[id].complete, Replaying: p.stores[id].replaying}
+		rows := s.db
+		if st, ok := registered[id]; ok {
+			x.Spec, x.Registered, rows = st.spec, true, st.rows
 		}
 		var err error
-		if x.Empty, err = s.isEmpty(id); err != nil {
+		if x.Empty, err = isEmpty(rows, id); err != nil {
 			return nil, err
 		}
 		states = append(states, x)

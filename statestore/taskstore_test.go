@@ -64,7 +64,11 @@ func TestCommitSurvivesReopen(t *testing.T) {
 }
 
 func TestPositionsMergeAndStreamTimeNeverGoesBack(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), countsSpec)
+	onEngines(t, testPositionsMergeAndStreamTimeNeverGoesBack)
+}
+
+func testPositionsMergeAndStreamTimeNeverGoesBack(t *testing.T, o Options) {
+	s := openStore(t, "t", o, countsSpec)
 	if s.StreamTime() != NoStreamTime {
 		t.Fatalf("stream time of a new store: %d", s.StreamTime())
 	}
@@ -82,8 +86,10 @@ func TestPositionsMergeAndStreamTimeNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestOnlyOneSealed(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), countsSpec)
+func TestOnlyOneSealed(t *testing.T) { onEngines(t, testOnlyOneSealed) }
+
+func testOnlyOneSealed(t *testing.T, o Options) {
+	s := openStore(t, "t", o, countsSpec)
 	kv := handle(t, s, "counts")
 	must(t, kv.Put([]byte("k"), []byte("1"), 1))
 	x, err := s.Seal(Progress{ID: CommitID{1, 1}})
@@ -112,8 +118,10 @@ func TestOnlyOneSealed(t *testing.T) {
 	wantValue(t, kv, "k", "2")
 }
 
-func TestDropGoesBackToTheLastCommit(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), countsSpec)
+func TestDropGoesBackToTheLastCommit(t *testing.T) { onEngines(t, testDropGoesBackToTheLastCommit) }
+
+func testDropGoesBackToTheLastCommit(t *testing.T, o Options) {
+	s := openStore(t, "t", o, countsSpec)
 	kv := handle(t, s, "counts")
 	must(t, kv.Put([]byte("k"), []byte("1"), 1))
 	commit(t, s, Progress{ID: CommitID{1, 1}}, map[string]Offset{"counts": At(1)})
@@ -144,8 +152,10 @@ func TestDropGoesBackToTheLastCommit(t *testing.T) {
 	wantValue(t, kv, "k", "4")
 }
 
-func TestChangesAreSortedByStoreAndKey(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), latestSpec, countsSpec)
+func TestChangesAreSortedByStoreAndKey(t *testing.T) { onEngines(t, testChangesAreSortedByStoreAndKey) }
+
+func testChangesAreSortedByStoreAndKey(t *testing.T, o Options) {
+	s := openStore(t, "t", o, latestSpec, countsSpec)
 	counts, latest := handle(t, s, "counts"), handle(t, s, "latest")
 	for i := range 300 {
 		must(t, counts.Put(fmt.Appendf(nil, "key-%03d", (i*7)%300), fmt.Append(nil, i), int64(i)))
@@ -176,8 +186,10 @@ func TestChangesAreSortedByStoreAndKey(t *testing.T) {
 	}
 }
 
-func TestCommitRejectsWithoutWriting(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), countsSpec)
+func TestCommitRejectsWithoutWriting(t *testing.T) { onEngines(t, testCommitRejectsWithoutWriting) }
+
+func testCommitRejectsWithoutWriting(t *testing.T, o Options) {
+	s := openStore(t, "t", o, countsSpec)
 	kv := handle(t, s, "counts")
 	must(t, kv.Put([]byte("k"), []byte("1"), 1))
 	x, err := s.Seal(Progress{ID: CommitID{1, 1}})
@@ -332,12 +344,13 @@ func TestSharedResources(t *testing.T) {
 func TestIdleStoresAreCheap(t *testing.T) {
 	r, err := NewResources(ResourceOptions{})
 	must(t, err)
-	o := Options{Resources: r, Logger: quiet(), SyncInterval: time.Millisecond}
-	dir, n := t.TempDir(), 20
+	// In memory, because the descriptors of so many may not be allowed.
+	o := Options{Resources: r, Logger: quiet(), SyncInterval: time.Millisecond, FS: vfs.NewMem()}
+	const n = 200
 	var stores []*TaskStore
 	before := runtime.NumGoroutine()
 	for i := range n {
-		s := openStore(t, filepath.Join(dir, fmt.Sprintf("0_%d", i)), o, countsSpec)
+		s := openStore(t, fmt.Sprintf("0_%d", i), o, countsSpec)
 		must(t, handle(t, s, "counts").Put([]byte("k"), []byte("v"), 1))
 		commit(t, s, Progress{}, map[string]Offset{"counts": At(1)})
 		stores = append(stores, s)
@@ -355,8 +368,9 @@ func TestIdleStoresAreCheap(t *testing.T) {
 	must(t, r.Close())
 }
 
-func TestOverlayBound(t *testing.T) {
-	o := memOptions(vfs.NewMem())
+func TestOverlayBound(t *testing.T) { onEngines(t, testOverlayBound) }
+
+func testOverlayBound(t *testing.T, o Options) {
 	o.MaxDirtyBytes = 1000
 	s := openStore(t, "t", o, countsSpec)
 	kv := handle(t, s, "counts")
@@ -390,8 +404,10 @@ func TestCreationEndsDurably(t *testing.T) {
 
 // A scan reads a sealed interval: committing and releasing it in the loop, and sealing the
 // next one, must not change what the loop sees.
-func TestScanOutlivesRelease(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewMem()), countsSpec)
+func TestScanOutlivesRelease(t *testing.T) { onEngines(t, testScanOutlivesRelease) }
+
+func testScanOutlivesRelease(t *testing.T, o Options) {
+	s := openStore(t, "t", o, countsSpec)
 	kv := handle(t, s, "counts")
 	fill := func(v string) {
 		for i := range 100 {

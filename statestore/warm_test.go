@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -117,4 +118,37 @@ func TestCompleteBeginsOnlyAtEmptyStores(t *testing.T) {
 	complete(true, true)
 	must(t, s.Restore("latest", nil, 5))
 	complete(true, false)
+}
+
+// A load into the cache does not bring back what was there before a commit, when the cache
+// gives up what that commit wrote while the load goes on.
+func TestWarmAfterTheCacheGaveUpANewerValue(t *testing.T) {
+	value := bytes.Repeat([]byte("v"), 200)
+	for early := range 60 {
+		o := memOptions(vfs.NewMem())
+		o.CacheBytes = -1
+		s := openStore(t, "t", o, countsSpec)
+		kv := handle(t, s, "counts")
+		for i := range 100 {
+			must(t, kv.Put(fmt.Appendf(nil, "f%03d", i), value, 0))
+		}
+		must(t, kv.Put([]byte("k"), []byte("old"), 0))
+		commit(t, s, Progress{}, nil)
+		must(t, s.Close())
+
+		s = openStore(t, "t", o, countsSpec)
+		kv = handle(t, s, "counts")
+		_, err := s.Warm(1 + early)
+		must(t, err)
+		must(t, kv.Put([]byte("k"), []byte("new"), 0))
+		commit(t, s, Progress{}, nil)
+		for done := false; !done; {
+			done, err = s.Warm(1000)
+			must(t, err)
+		}
+		if v, _, ok, err := kv.Get([]byte("k")); err != nil || !ok || string(v) != "new" {
+			t.Errorf("written after %d rows were loaded: %q, %t, %v", early, v, ok, err)
+		}
+		must(t, s.Close())
+	}
 }

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-streams/tidemark/internal/localstate"
 	"github.com/tidemark-streams/tidemark/internal/statedir"
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/kafka/franz"
+	"github.com/tidemark-streams/tidemark/offsetcache"
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/statestore"
 	"github.com/tidemark-streams/tidemark/task"
@@ -34,9 +39,20 @@ type App struct {
 	err     error // of Run
 	kill    context.CancelFunc
 	workers []*task.Worker
+	ran     func() // called once when all workers run
 	topics  map[string]kafka.Topic
-	admin   kafka.Admin   // while Run runs
-	member  *member       // while Run runs
+	admin   kafka.Admin        // while Run runs
+	member  *member            // while Run runs
+	leases  *localstate.Leases // likewise
+	// resources of the task stores, while Run runs.
+	resources  *statestore.Resources
+	offsets    *offsetcache.Cache // nil until the directories were read
+	scan       *offsetcache.Scan  // likewise
+	cacheBytes int64              // given to SetCacheBytes; 0 = nothing
+	// stage is what Run does while there are no workers, for who waits for its end.
+	stage string
+	// existed: the application ran before, here or elsewhere. Its group is not new.
+	existed atomic.Bool
 	changed chan struct{} // closed and replaced at every change
 }
 
@@ -52,6 +68,9 @@ func New(topology *Topology, cfg Config) (*App, error) {
 	if err := errors.Join(cfg.Validate(), topology.Build()); err != nil {
 		return nil, err
 	}
+	if err := checkGuarantee(topology, cfg.Guarantee); err != nil {
+		return nil, err
+	}
 	cfg.defaults()
 	if cfg.Client == nil {
 		cfg.Client = franz.Client{}
@@ -59,6 +78,23 @@ func New(topology *Topology, cfg Config) (*App, error) {
 	a := &App{topology: topology, cfg: cfg, log: cfg.Logger.With("app", cfg.AppID), done: make(chan struct{}), changed: make(chan struct{})}
 	a.stopping, a.requestStop = context.WithCancel(context.Background())
 	return a, nil
+}
+
+// checkGuarantee finds stores that cannot keep what is promised.
+func checkGuarantee(topology *Topology, g Guarantee) error {
+	if g != ExactlyOnce {
+		return nil
+	}
+	var errs []error
+	for _, sub := range topology.Subtopologies() {
+		for _, s := range sub.Stores {
+			errs = append(errs, s.CheckExactlyOnce())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("topology: %w", err)
+	}
+	return nil
 }
 
 // Run runs the application until ctx ends or Close is called, and then commits what was
@@ -120,9 +156,11 @@ func (a *App) orStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// Close asks Run to end, and waits for it. At ctx's deadline everything that was not committed
-// is dropped (nothing is lost: it is processed again at the next start), and the error says
-// so. It gives Run's own error otherwise, and may be called again.
+// Close asks Run to end, and waits for it. Shortly before ctx's deadline everything that was not
+// committed is dropped (nothing is lost: it is processed again at the next start), and the error says
+// so. Close returns by the deadline in any case, also while the broker is gone or user code hangs: then
+// the error names what had not ended; Run returns when it has. It gives Run's own error otherwise, and
+// may be called again.
 func (a *App) Close(ctx context.Context) error {
 	a.mu.Lock()
 	started, kill := a.started, a.kill
@@ -134,27 +172,81 @@ func (a *App) Close(ctx context.Context) error {
 		close(a.done)
 		return nil
 	}
-	select {
-	case <-a.done:
+	gentle, hard := closeTimes(ctx)
+	if a.ended(ctx, gentle) {
 		return a.runError()
-	default:
-	}
-	select {
-	case <-a.done:
-		return a.runError()
-	case <-ctx.Done():
 	}
 	if kill != nil { // else another Close was first, and Run never was
 		kill()
 	}
-	grace := time.NewTimer(10 * time.Second)
-	defer grace.Stop()
+	cause := context.Cause(ctx)
+	if cause == nil { // it is about to pass
+		cause = context.DeadlineExceeded
+	}
+	if !a.ended(context.WithoutCancel(ctx), hard) {
+		return fmt.Errorf("close: %w; abandoned before it had ended: %s; what was not committed will be processed again", cause, a.unfinished())
+	}
+	return fmt.Errorf("close: %w; the last interval was not committed and will be processed again", cause)
+}
+
+// closeTimes says how long Close waits for the gentle end, and then for the hard one. A context that has
+// ended, or has no deadline, leaves a moment for the latter.
+func closeTimes(ctx context.Context) (gentle, hard time.Duration) {
+	at, ok := ctx.Deadline()
+	left := time.Until(at)
+	if !ok {
+		return math.MaxInt64, time.Second
+	}
+	if left <= 0 {
+		return 0, time.Second
+	}
+	hard = min(left/4, 2*time.Second)
+	return left - hard, hard
+}
+
+// ended waits for Run's end: for a time, and no longer than ctx lasts.
+func (a *App) ended(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-a.done: // also with a context that has ended
+		return true
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-a.done:
-	case <-grace.C:
-		return fmt.Errorf("close: %w; the workers did not end and are abandoned", ctx.Err())
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
 	}
-	return fmt.Errorf("close: %w; the last interval was not committed and will be processed again", ctx.Err())
+	return false
+}
+
+// at says what Run is doing; "" for what the workers' states tell.
+func (a *App) at(stage string) {
+	a.mu.Lock()
+	a.stage = stage
+	a.mu.Unlock()
+}
+
+// unfinished names what of Run has not ended.
+func (a *App) unfinished() string {
+	a.mu.Lock()
+	stage := a.stage
+	a.mu.Unlock()
+	if stage != "" {
+		return stage
+	}
+	var parts []string
+	for _, w := range a.Status().Workers {
+		if w.State != "closed" {
+			parts = append(parts, fmt.Sprintf("worker %s (%s)", w.Name, w.State))
+		}
+	}
+	if len(parts) == 0 {
+		return "what watches the topics"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (a *App) runError() error {
@@ -165,45 +257,78 @@ func (a *App) runError() error {
 
 // run is Run between the first state and the last.
 func (a *App) run(ctx context.Context) (err error) {
+	a.at("opening the state directory")
 	dir, err := statedir.Open(a.cfg.StateDir, a.cfg.AppID)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
+	defer func() {
+		a.at("closing the state directory")
+		err = errors.Join(err, dir.Close())
+	}()
+	a.at("preparing the topics")
 	admin, err := a.cfg.Client.NewAdmin(a.cfg.Settings)
 	if err != nil {
 		return fmt.Errorf("open admin client: %w", err)
 	}
-	defer func() { a.closeClient(admin) }()
+	defer func() {
+		a.at("closing the admin client")
+		a.closeClient(ctx, admin)
+	}()
 	if err := a.prepareTopics(ctx, admin); err != nil {
 		return a.explain(err)
 	}
-	resources, err := statestore.NewResources(statestore.ResourceOptions{BlockCacheBytes: a.cfg.Store.BlockCacheBytes})
+	a.at("opening the state stores' resources")
+	resources, err := a.openResources()
 	if err != nil {
 		return fmt.Errorf("state stores: %w", err)
 	}
-	defer func() { err = errors.Join(err, resources.Close()) }()
+	defer func() {
+		a.at("closing the state stores' resources")
+		err = errors.Join(err, a.closeResources())
+	}()
+	if err := resources.CheckFileDescriptors(len(a.taskIDs())); err != nil {
+		return fmt.Errorf("state stores: %w", err)
+	}
+	offsets, err := a.readState(ctx, dir, resources)
+	if err != nil {
+		return fmt.Errorf("state stores: %w", err)
+	}
+	stopCleaner := a.startCleaner(ctx, dir, offsets, resources)
+	defer func() {
+		a.at("stopping the cleaner of task directories")
+		stopCleaner()
+	}()
+	a.at("joining the group")
 	m, err := a.join(dir)
 	if err != nil {
 		return a.explain(err)
 	}
-	defer func() { a.closeClient(m.membership) }()
+	defer func() {
+		a.at("leaving the group")
+		a.closeClient(ctx, m.membership)
+	}()
+	leases := &localstate.Leases{Dir: dir, Holder: "a worker", Log: a.log}
 	a.mu.Lock()
-	a.admin, a.member = admin, m
+	a.admin, a.member, a.leases = admin, m, leases
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
-		a.admin, a.member = nil, nil
+		a.admin, a.member, a.leases = nil, nil, nil
 		a.mu.Unlock()
 	}()
-	r := &rounds{app: a, dir: dir, admin: admin, member: m, resources: resources}
+	r := &rounds{app: a, dir: dir, admin: admin, member: m, resources: resources, offsets: offsets, leases: leases}
 	return a.explain(r.run(ctx))
 }
 
 // closeClient ends a part of a client within a bounded time; what cannot be ended is counted
-// by the client and said here.
-func (a *App) closeClient(c kafka.Closer) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// by the client and said here. With ctx ended, Close is at its deadline and waits for this.
+func (a *App) closeClient(ctx context.Context, c kafka.Closer) {
+	patience := 5 * time.Second
+	if ctx.Err() != nil {
+		patience = 500 * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err := c.Close(ctx); err != nil {
 		a.log.Warn("close client", "error", err)

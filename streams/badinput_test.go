@@ -24,8 +24,8 @@ import (
 func TestConfigReportsEverything(t *testing.T) {
 	_, err := streams.New(emptyTopology(t), streams.Config{AppID: "no/slash", Brokers: []string{"nohost"}, Workers: -1, CommitInterval: -1, Guarantee: 9, Replication: -2})
 	contains(t, err, "AppID", "no/slash", "Brokers", `"nohost" is not host:port`, "StateDir is missing", "Workers is -1", "CommitInterval is -1ns", "Guarantee is 9", "Replication is -2")
-	_, err = streams.New(emptyTopology(t), streams.Config{Store: streams.StoreConfig{CacheBytes: -1, BlockCacheBytes: -1}, Limits: task.Limits{CommitInterval: time.Second, MaxDirtyBytes: 1 << 30, BufferedRecords: -1, MaxTaskIdle: -1}})
-	contains(t, err, "Store.CacheBytes is -1", "Store.BlockCacheBytes is -1", "Limits.CommitInterval is 1s: it has no effect", "MaxDirtyBytes is 1073741824: it must be at most", "BufferedRecords is -1", "MaxTaskIdle is -1ns")
+	_, err = streams.New(emptyTopology(t), streams.Config{Store: streams.StoreConfig{CacheBytes: -1, BlockCacheBytes: -1, CachingMaxEntries: -1}, Limits: task.Limits{CommitInterval: time.Second, MaxDirtyBytes: 1 << 30, BufferedRecords: -1, MaxTaskIdle: -1}})
+	contains(t, err, "Store.CacheBytes is -1", "Store.BlockCacheBytes is -1", "Store.CachingMaxEntries is -1", "Limits.CommitInterval is 1s: it has no effect", "MaxDirtyBytes is 1073741824: it must be at most", "BufferedRecords is -1", "MaxTaskIdle is -1ns")
 	_, err = streams.New(emptyTopology(t), streams.Config{})
 	contains(t, err, "AppID is missing", "Brokers is empty", "StateDir is missing")
 	for _, id := range []string{"a b", "..", ".", "ä", strings.Repeat("x", 250)} {
@@ -78,7 +78,7 @@ func TestUnknownTopic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.start(topology, e.config()).fails("unknown topic", e.in+"-nowhere", e.out+"-nowhere", "create it")
+		e.start(topology, e.config()).fails("unknown topic", e.in+"-nowhere", e.out+"-nowhere", "create what is missing")
 	})
 }
 
@@ -284,7 +284,7 @@ func TestNegativeTimestamp(t *testing.T) {
 	})
 }
 
-// Records that were deleted before they were processed are a loss that somebody has to know of.
+// Records that were deleted before they were processed are a loss that somebody has to know of, and can accept.
 func TestInputRecordsAreGone(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
 		e.produceRecords(kafka.Record{Topic: e.in, Timestamp: 1000, Value: []byte("a")})
@@ -297,7 +297,20 @@ func TestInputRecordsAreGone(t *testing.T) {
 		if err := e.admin.DeleteRecords(e.ctx(), map[kafka.TopicPartition]int64{{Topic: e.in, Partition: 0}: 4}); err != nil {
 			t.Fatal(err)
 		}
-		e.start(e.wordCount(), e.config()).fails("task 0_0", e.in+"-0", "3 records are gone", "offset is 1", "starts at 4", "reset the group's offset")
+		e.start(e.wordCount(), e.config()).fails("task 0_0", e.in+"-0", "3 records are gone", "offset is 1", "starts at 4", "choose accept-reset")
+		cfg := e.config()
+		cfg.OnConflict = streams.UseStore
+		e.start(e.wordCount(), cfg).fails("3 records are gone", "use-store is not possible", "choose accept-reset")
+		cfg.OnConflict = streams.AcceptReset
+		app = e.start(e.wordCount(), cfg)
+		app.catchUp()
+		app.close()
+		app = e.start(e.wordCount(), e.config()) // that was all
+		app.catchUp()
+		app.close()
+		if last, _ := e.counts(e.out); last["a"] != 1 || last["b"] != 1 {
+			t.Errorf("counts %v", last)
+		}
 	})
 }
 

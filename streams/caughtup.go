@@ -17,7 +17,8 @@ var ErrNotRunning = errors.New("the application is not running")
 // CaughtUp waits until everything that is in the inputs now is processed and committed, stage
 // by stage: the ends of the sources are captured first; when the sub-topologies that read them
 // have committed past them, the ends of the topics these feed; and so on. Records that arrive
-// meanwhile do not prolong it. It also counts what other processes of the application commit.
+// meanwhile do not prolong it. It also counts what other processes of the application commit. A task that
+// has failed alone (OnTaskFailure) is not waited for.
 //
 // If this process is the one that runs the tasks, they are restored and run when it returns.
 func (a *App) CaughtUp(ctx context.Context) error {
@@ -180,12 +181,18 @@ func (a *App) liveAdmin() (kafka.Admin, error) {
 
 // awaitTasks waits until this process runs its tasks, or knows that another one is to.
 func (a *App) awaitTasks(ctx context.Context) error {
+	var stood time.Time // since when this process has a place, and holds nothing
 	for {
 		a.mu.Lock()
 		state, member, changed, err := a.state, a.member, a.changed, a.err
 		a.mu.Unlock()
+		if state != Starting || member == nil || !member.stands() {
+			stood = time.Time{}
+		} else if stood.IsZero() {
+			stood = time.Now()
+		}
 		switch {
-		case state == Running, state == Closing, state == Starting && member != nil && member.stands():
+		case state == Running, state == Closing, !stood.IsZero() && time.Since(stood) > standsAlone && a.hasOthers(ctx):
 			return nil
 		case state == Closed || state == Failed:
 			return errors.Join(ErrNotRunning, err)
@@ -194,6 +201,24 @@ func (a *App) awaitTasks(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// standsAlone is how long a process that has its place may take to be told what it holds. Most are told at once, so that nobody
+// needs to be asked.
+const standsAlone = time.Second
+
+// hasOthers tells whether the group has another member. A client may know its membership a moment before it is told what it holds:
+// alone in the group, this process is the one that is going to run the tasks.
+func (a *App) hasOthers(ctx context.Context) bool {
+	admin, err := a.liveAdmin()
+	if err != nil {
+		return false
+	}
+	g, err := admin.DescribeGroup(ctx, a.cfg.AppID)
+	if err != nil {
+		return kafka.IsClass(err, kafka.ClassUnauthorized) // who may not know it waits for the offsets alone
+	}
+	return len(g.Members) > 1
 }
 
 // awaitCommitted waits until the group's offsets have reached ends.
@@ -214,8 +239,11 @@ func (a *App) awaitCommitted(ctx context.Context, ends map[kafka.TopicPartition]
 		if err != nil {
 			return err
 		}
-		left := open[:0]
+		left, failed := open[:0], a.failedSources()
 		for _, tp := range open {
+			if failed[tp] {
+				continue
+			}
 			if o, ok := got[tp]; !ok || o.Offset < ends[tp] {
 				left = append(left, tp)
 			}

@@ -1,6 +1,7 @@
 package streams_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,13 @@ import (
 const childEnv = "TIDEMARK_TEST_CHILD"
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// The tests wait for brokers, sessions and intervals most of the time.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("4"); err != nil {
+			panic(err)
+		}
+	}
 	if os.Getenv(childEnv) != "" {
 		os.Exit(m.Run()) // what is left behind ends here
 	}

@@ -14,8 +14,8 @@
 //
 // # Building
 //
-// An operator that gives the stream other types is a function ([MapValues], [GroupBy],
-// [Process]), every other one a method. What is wrong is told by [Builder.Build], all at once and
+// An operator that gives a stream or a table other types is a function ([MapValues], [GroupBy],
+// [MapTableValues], [Process]), every other one a method. What is wrong is told by [Builder.Build], all at once and
 // with the names of the nodes; nodes, stores and internal topics have the names that Kafka Streams
 // gives them. Functions must not keep state: that belongs into stores, through [Process].
 //

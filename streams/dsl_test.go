@@ -63,7 +63,7 @@ func (f *flow) open(sub *processor.Subtopology) {
 	}
 	in, err := sub.NewInstance(processor.Env{
 		TaskID:  processor.TaskID{Subtopology: sub.ID},
-		Store:   func(name string) (*statestore.KeyValue, error) { return store.KeyValue(name) },
+		Stores:  store,
 		Send:    f.take,
 		Now:     func() time.Time { return time.UnixMilli(0) },
 		Commit:  func() {},
@@ -83,7 +83,7 @@ func (f *flow) openStore(defs []processor.Definition) *statestore.TaskStore {
 	}
 	var specs []statestore.Spec
 	for _, d := range defs {
-		specs = append(specs, statestore.Spec{Name: d.Name, Kind: d.Kind, KeySerde: d.KeySerde, ValueSerde: d.ValueSerde})
+		specs = append(specs, d.Spec())
 	}
 	if err := store.Register(specs...); err != nil {
 		f.t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 // Connections break and answers get lost at random moments, again and again: commits are in
 // doubt, offsets unknown, tasks reloaded. Nothing is counted twice or lost, in both guarantees.
 func TestNetworkFaults(t *testing.T) {
+	t.Parallel()
 	for _, c := range clients {
 		for _, g := range guarantees {
 			t.Run(c.Name()+"/"+g.String(), func(t *testing.T) { networkFaults(t, c, g) })
@@ -174,6 +175,7 @@ func TestCloseDeadline(t *testing.T) {
 		close(stuck)
 	}()
 	contains(t, app.Close(ctx), "deadline exceeded", "processed again")
+	t.Logf("Run: %v", <-app.res) // Close has said it
 	app = e.start(topology, cfg)
 	app.catchUp()
 	app.close()

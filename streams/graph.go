@@ -20,6 +20,12 @@ type graphNode struct {
 	children []*graphNode
 	priority int
 	write    func(t *processor.Topology, parents []string)
+	nullKeys bool // it has a use for records without a key
+}
+
+// leadsToNullKeys tells whether somebody behind n has a use for records without a key.
+func (n *graphNode) leadsToNullKeys() bool {
+	return slices.ContainsFunc(n.children, func(c *graphNode) bool { return c.nullKeys || c.leadsToNullKeys() })
 }
 
 // hang hangs n on its parents. It may hang there already: that is a later edge all the same.

@@ -1,9 +1,6 @@
 package streams
 
-import (
-	"github.com/tidemark-streams/tidemark/processor"
-	"github.com/tidemark-streams/tidemark/serde"
-)
+import "github.com/tidemark-streams/tidemark/serde"
 
 // KGroupedStream is a stream whose records are to be aggregated by key.
 type KGroupedStream[K, V any] struct {
@@ -60,51 +57,8 @@ func (g *KGroupedStream[K, V]) partitioned(store string) *graphNode {
 // the key's records; every record gives an update. Records with a null key or value are
 // dropped and counted.
 func (g *KGroupedStream[K, V]) Count(m Materialized, named ...Named) *KTable[K, int64] {
-	const prefix = "KSTREAM-AGGREGATE-"
-	store := g.b.storeName(prefix, m.Name)
-	name := g.b.nodeName(prefix, named)
-	g.b.own(store, name)
-	if g.key == nil {
-		g.b.problem("%s: the serde of its keys is nil", name)
-		return &KTable[K, int64]{b: g.b, node: g.node, key: g.key, value: serde.Int64}
-	}
-	counts := processor.TimestampedKeyValue(store, g.key, serde.Int64)
-	parent := g.partitioned(store)
-	node := hangProcessor(g.b, name, func() *count[K, V] { return &count[K, V]{handle: counts} }, []*graphNode{parent}, counts)
-	return &KTable[K, int64]{b: g.b, node: node, key: g.key, value: serde.Int64}
-}
-
-type count[K, V any] struct {
-	handle processor.TimestampedKeyValueHandle[K, int64]
-	counts *processor.TimestampedKeyValueStore[K, int64]
-}
-
-// Init opens the store.
-func (p *count[K, V]) Init(ctx processor.Context[K, int64]) error {
-	p.counts = p.handle.In(ctx)
-	return nil
-}
-
-// Process counts r.
-func (p *count[K, V]) Process(ctx processor.Context[K, int64], r processor.Record[K, V]) error {
-	switch {
-	case !r.HasKey():
-		processor.Drop(ctx, nullKey)
-		return nil
-	case !r.HasValue():
-		processor.Drop(ctx, nullValue)
-		return nil
-	}
-	n, at, ok, err := p.counts.Get(r.Key)
-	if err != nil {
-		return err
-	}
-	out := processor.WithValue(r, n+1)
-	if ok && at.After(r.Timestamp) {
-		out.Timestamp = at
-	}
-	if err := p.counts.Put(out.Key, out.Value, out.Timestamp); err != nil {
-		return err
-	}
-	return ctx.Forward(out)
+	return hangAggregate(g, "KSTREAM-AGGREGATE-", false, serde.Int64, m, named, fold[K, V, int64]{
+		init: func() int64 { return 0 },
+		step: func(_ K, n int64, _ bool, _ V) int64 { return n + 1 },
+	})
 }

@@ -72,8 +72,13 @@ func (m *member) stands() bool {
 	return s.Member.ID != "" && !slices.Contains(s.Holds, 0)
 }
 
+// silence is how long a start waits for its place without a word.
+const silence = 2 * time.Second
+
 // awaitPlace waits until this process is a member that holds the placement partition.
 func (m *member) awaitPlace(ctx context.Context, stop <-chan struct{}) (*place, error) {
+	first := time.NewTimer(silence)
+	defer first.Stop()
 	told := time.NewTicker(10 * time.Second)
 	defer told.Stop()
 	for {
@@ -89,6 +94,8 @@ func (m *member) awaitPlace(ctx context.Context, stop <-chan struct{}) (*place, 
 		}
 		select {
 		case <-m.changed:
+		case <-first.C:
+			m.tellFirst(s)
 		case <-told.C:
 			m.tellWaiting(ctx, s)
 		case <-stop:
@@ -109,11 +116,20 @@ func (m *member) ended(s kafka.MembershipState) error {
 	return err
 }
 
+// tellFirst logs that there is no place yet: most often because of a process that has ended, of which the group does not know.
+func (m *member) tellFirst(s kafka.MembershipState) {
+	what := "the group's answer: it waits for members that have ended, until their sessions are over"
+	if s.Member.ID != "" {
+		what = "the member that has the tasks: if it has ended, until its session is over; if it runs, this process stands by"
+	}
+	m.app.log.Info("waiting for a place in the group", "group", m.app.cfg.AppID, "for", what, "session_at_most", m.app.cfg.SessionTimeout)
+}
+
 // tellWaiting logs why there is no place yet. A client may try for ever, and say nothing, to
 // join a group whose members are of another kind.
 func (m *member) tellWaiting(ctx context.Context, s kafka.MembershipState) {
 	if s.Member.ID != "" {
-		m.app.log.Info("waiting for the placement partition", "member", s.Member.ID, "generation", s.Member.Generation)
+		m.app.log.Info("another process runs the tasks; this one waits to take over when that is gone", "member", s.Member.ID, "generation", s.Member.Generation)
 		return
 	}
 	m.app.mu.Lock()

@@ -1,10 +1,15 @@
 package streams
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/statedir"
 	"github.com/tidemark-streams/tidemark/kafka"
@@ -80,5 +85,70 @@ func TestPlaceLostAndRegained(t *testing.T) {
 	}
 	if got := place.current(); got.Same(place.started) {
 		t.Error("the old place came back")
+	}
+}
+
+// logText is a log that is read while it is written to.
+type logText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A start that gets no place says once, after a moment, what it waits for and for how long at most.
+func TestWaitForAPlaceIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		member kafka.Member
+		says   string
+	}{
+		"no member yet":         {kafka.Member{Group: "app"}, "members that have ended"},
+		"another has the tasks": {kafka.Member{Group: "app", ID: "member", Generation: 1}, "the member that has the tasks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := statedir.Open(t.TempDir(), "app")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = dir.Close() }()
+			synctest.Test(t, func(t *testing.T) {
+				log := &logText{}
+				g := &group{s: kafka.MembershipState{Member: c.member}}
+				a := &App{cfg: Config{AppID: "app", Client: g, SessionTimeout: 9 * time.Second}, log: slog.New(slog.NewTextHandler(log, nil)), changed: make(chan struct{})}
+				m, err := a.join(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := make(chan error, 1)
+				go func() {
+					_, err := m.awaitPlace(t.Context(), nil)
+					got <- err
+				}()
+				<-time.After(silence - 1)
+				synctest.Wait()
+				if text := log.String(); text != "" {
+					t.Errorf("it says at once: %s", text)
+				}
+				<-time.After(4 * time.Second)
+				synctest.Wait()
+				if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "level=INFO") || !strings.Contains(text, c.says) || !strings.Contains(text, "session_at_most=9s") {
+					t.Errorf("it says %q", text)
+				}
+				g.rebalance(2, 0)
+				if err := <-got; err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 const (
 	nullKey   = "null key"
 	nullValue = "null value"
+	lateRow   = "late row of a versioned table"
 )
 
 // missing tells whether a function may not be called with r, because the value is a null of a

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tidemark-streams/tidemark/processor"
@@ -38,6 +39,9 @@ var noNil = []struct {
 			return v + v
 		}, serde.String, "n").To("out")
 	}, []string{"out ∅=vv @1", "out k=∅ @2", "out ∅=∅ @3"}, nil, 0},
+	{"MapValuesWithKey", func(in *KStream[string, string], called func()) {
+		MapValuesWithKey(in, func(k, v string) string { called(); return k + v }, serde.String, "n").To("out")
+	}, []string{"out ∅=v @1", "out k=∅ @2", "out ∅=∅ @3"}, nil, 1},
 	{"FlatMapValues", func(in *KStream[string, string], called func()) {
 		FlatMapValues(in, func(v string) []string {
 			if v == "" {
@@ -75,6 +79,33 @@ var noNil = []struct {
 	{"Count", func(in *KStream[string, string], called func()) {
 		in.GroupByKey().Count(Materialized{}, "n").ToStream().To("out")
 	}, nil, []string{"n: null key", "n: null value", "n: null key"}, 0},
+	{"Reduce", func(in *KStream[string, string], called func()) {
+		in.GroupByKey().Reduce(func(row, v string) string { called(); return row + v }, Materialized{}, "n").ToStream().To("out")
+	}, nil, []string{"n: null key", "n: null value", "n: null key"}, 0},
+	{"Aggregate", func(in *KStream[string, string], called func()) {
+		Aggregate(in.GroupByKey(), func() string { called(); return "" }, func(_, v, row string) string { called(); return row + v }, serde.String, Materialized{}, "n").ToStream().To("out")
+	}, nil, []string{"n: null key", "n: null value", "n: null key"}, 0},
+	{"ToTable", func(in *KStream[string, string], called func()) {
+		in.ToTable(Materialized{}, "n").ToStream().To("out")
+	}, []string{"out k=∅ @2"}, []string{"n: null key", "n: null key"}, 0},
+	{"Filter of a table", func(in *KStream[string, string], called func()) {
+		in.ToTable(Materialized{}, "n").Filter(func(k, v string) bool { called(); return true }).ToStream().To("out")
+	}, []string{"out k=∅ @2"}, []string{"n: null key", "n: null key"}, 0},
+	{"MapTableValues", func(in *KStream[string, string], called func()) {
+		MapTableValues(in.ToTable(Materialized{}, "n"), func(v string) string { called(); return v }, serde.String).ToStream().To("out")
+	}, []string{"out k=∅ @2"}, []string{"n: null key", "n: null key"}, 0},
+	{"GroupTable", func(in *KStream[string, string], called func()) {
+		GroupTable(in.ToTable(Materialized{}, "n"), func(k, v string) (string, string) { called(); return k, v }, texts).Count(Materialized{}).ToStream().To("out")
+	}, nil, []string{"n: null key", "n: null key"}, 0},
+	{"JoinTable", func(in *KStream[string, string], called func()) {
+		JoinTable(in, Table(in.b, "table", texts, Materialized{}), func(k, v, row string) string { called(); return v }, serde.String, "n").To("out")
+	}, nil, []string{"n: null key", "n: null value", "n: null value"}, 0},
+	{"LeftJoinTable", func(in *KStream[string, string], called func()) {
+		LeftJoinTable(in, Table(in.b, "table", texts, Materialized{}), func(k, v, row string, found bool) string { called(); return fmt.Sprint(k, v, row, found) }, serde.String, "n").To("out")
+	}, []string{"out ∅=vfalse @1"}, []string{"n: null value", "n: null value"}, 1},
+	{"ProcessValues", func(in *KStream[string, string], called func()) {
+		ProcessValues(in, newEcho[string, string], texts).To("out")
+	}, []string{"out ∅=v @1", "out k=∅ @2", "out ∅=∅ @3"}, nil, 0},
 	{"Process", func(in *KStream[string, string], called func()) {
 		Process(in, newEcho[string, string], texts).To("out")
 	}, []string{"out ∅=v @1", "out k=∅ @2", "out ∅=∅ @3"}, nil, 0},

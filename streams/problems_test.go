@@ -35,7 +35,7 @@ func TestBuildReportsEverythingAtOnce(t *testing.T) {
 			GroupBy(in, func(k, v string) string { return v }, nil).Count(Materialized{})
 			MapValues(in, strings.ToLower, nil, "lower").To("out")
 		}, []string{
-			"KSTREAM-AGGREGATE-0000000003: the serde of its keys is nil",
+			"KSTREAM-AGGREGATE-0000000003: the serde of its keys or rows is nil",
 			"source KSTREAM-SOURCE-0000000000: the serde of its values is nil",
 			"sink KSTREAM-SINK-0000000005: the serde of its values is nil"}},
 		{"names", func(b *Builder) {

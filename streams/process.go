@@ -18,3 +18,18 @@ func Process[KIn, VIn, KOut, VOut any, P processor.Processor[KIn, VIn, KOut, VOu
 	node := hangProcessor(in.b, name, newProcessor, []*graphNode{in.node}, stores...)
 	return &KStream[KOut, VOut]{b: in.b, node: node, key: out.key, value: out.value, rekeyed: true}
 }
+
+// ProcessValues is [Process] for a processor that cannot change keys: what it forwards gets the
+// key of the record in process, so that no repartition is needed behind it. It can forward only
+// while it processes a record, not in a punctuation.
+func ProcessValues[K, VIn, VOut any, P processor.Processor[K, VIn, K, VOut]](in *KStream[K, VIn], newProcessor func() P, out Serdes[K, VOut], stores ...processor.StoreDef) *KStream[K, VOut] {
+	const prefix = "KSTREAM-PROCESSVALUES-"
+	name := in.b.given(prefix, out.name) // a given name does not move the counter here
+	if name == "" {
+		name = in.b.generated(prefix)
+	}
+	node := in.b.hang(&graphNode{name: name, write: func(t *processor.Topology, parents []string) {
+		processor.AddFixedKeyProcessor(t, name, newProcessor, parents, stores...)
+	}}, in.node)
+	return &KStream[K, VOut]{b: in.b, node: node, key: out.key, value: out.value, rekeyed: in.rekeyed}
+}

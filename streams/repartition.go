@@ -36,12 +36,18 @@ func (s *KStream[K, V]) Repartition(topic Repartitioned) *KStream[K, V] {
 // newRepartition makes the step of a repartition topic; it is not hung up yet.
 func newRepartition[K, V any](b *Builder, prefix string, partitions int32, key serde.Serde[K], value serde.Serde[V]) *graphNode {
 	names := b.repartitionNames(prefix)
-	return &graphNode{name: names.source, write: func(t *processor.Topology, parents []string) {
+	n := &graphNode{name: names.source}
+	n.write = func(t *processor.Topology, parents []string) {
 		t.AddInternalTopic(processor.InternalTopic{Name: names.topic, Partitions: partitions})
-		processor.AddProcessor(t, names.filter, newHasKey[K, V], parents)
+		if n.leadsToNullKeys() {
+			processor.AddProcessor(t, names.filter, newPass[K, V], parents)
+		} else {
+			processor.AddProcessor(t, names.filter, newHasKey[K, V], parents)
+		}
 		processor.AddSink(t, names.sink, names.topic, key, value, names.filter)
 		processor.AddSource(t, names.source, key, value, names.topic)
-	}}
+	}
+	return n
 }
 
 // hasKey leaves out what has no partition. As in Kafka Streams that is not counted as dropped.

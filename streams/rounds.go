@@ -8,8 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-streams/tidemark/internal/localstate"
 	"github.com/tidemark-streams/tidemark/internal/statedir"
 	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/offsetcache"
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/statestore"
 	"github.com/tidemark-streams/tidemark/task"
@@ -24,14 +26,20 @@ type rounds struct {
 	admin     kafka.Admin
 	member    *member
 	resources *statestore.Resources
+	offsets   *offsetcache.Cache
+	leases    *localstate.Leases
 	// transacted: a transactional id was initialised.
 	transacted atomic.Bool
+	limits     task.Limits
+	failures   *taskFailures // of this round
 }
 
 func (r *rounds) run(ctx context.Context) error {
 	a := r.app
+	r.limits = a.limits(ctx, r.admin)
 	for {
 		a.setState(Starting)
+		a.at("waiting for a place in the group")
 		p, err := r.member.awaitPlace(ctx, a.stopping.Done())
 		if err != nil {
 			return err
@@ -52,12 +60,18 @@ func (r *rounds) run(ctx context.Context) error {
 // round runs all tasks under one member id, for as long as it keeps the place.
 func (r *rounds) round(ctx context.Context, p *place) error {
 	a := r.app
+	a.at("fencing the transactional ids of earlier runs")
 	if err := r.fence(ctx); err != nil {
 		return err
 	}
-	workers := r.newWorkers(p)
+	choice, err := r.choice()
+	if err != nil {
+		return err
+	}
+	r.failures = newTaskFailures(len(a.taskIDs()))
+	workers := r.newWorkers(p, choice)
 	a.mu.Lock()
-	a.workers = workers
+	a.workers, a.ran, a.stage = workers, r.acted, ""
 	a.mu.Unlock()
 	a.setState(Restoring)
 	return r.supervise(ctx, workers)
@@ -97,7 +111,7 @@ func (r *rounds) fenceID(ctx context.Context, id string) error {
 		err = txn.Init(ictx)
 		cancel()
 		unhook()
-		r.app.closeClient(txn)
+		r.app.closeClient(ctx, txn)
 		if err == nil {
 			return nil
 		}
@@ -129,7 +143,7 @@ func (r *rounds) newTransactional(id string) (kafka.Transactional, error) {
 }
 
 // newWorkers makes the workers and deals the tasks out to them.
-func (r *rounds) newWorkers(p *place) []*task.Worker {
+func (r *rounds) newWorkers(p *place, choice task.Conflict) []*task.Worker {
 	a := r.app
 	ids := a.taskIDs()
 	var workers []*task.Worker
@@ -138,9 +152,39 @@ func (r *rounds) newWorkers(p *place) []*task.Worker {
 		for j := i; j < len(ids); j += a.cfg.Workers {
 			mine = append(mine, ids[j])
 		}
-		workers = append(workers, task.NewWorker(r.workerConfig(i, p), mine))
+		workers = append(workers, task.NewWorker(r.workerConfig(i, p, choice), mine))
 	}
 	return workers
+}
+
+// choice gives the operator's for conflicts between stores and offsets. One that was recorded for this
+// start goes before the configuration's.
+func (r *rounds) choice() (task.Conflict, error) {
+	text, err := r.dir.Choice()
+	if text == "" || err != nil {
+		return r.app.cfg.OnConflict, err
+	}
+	c, err := task.ParseConflict(text)
+	if err != nil {
+		return c, fmt.Errorf("the choice recorded in %s: %w", r.dir.Path(), err)
+	}
+	r.app.log.Warn("conflicts between stores and offsets are ended as an operator chose", "choice", c.String())
+	return c, nil
+}
+
+// acted forgets a choice that was recorded for this start, once all tasks run. While one has failed alone it stays
+// for the next start: it may be the one that it was meant for.
+func (r *rounds) acted() {
+	r.app.existed.Store(true)
+	if r.failures.err() != nil {
+		if text, err := r.dir.Choice(); text != "" && err == nil {
+			r.app.log.Warn("a task has failed: the operator's choice stays recorded for the next start", "choice", text)
+		}
+		return
+	}
+	if err := r.dir.ClearChoice(); err != nil {
+		r.app.log.Warn("the operator's choice stays recorded for the next start", "error", err)
+	}
 }
 
 func (r *rounds) clients(i int) task.Clients {
@@ -153,23 +197,25 @@ func (r *rounds) clients(i int) task.Clients {
 	}
 }
 
-func (r *rounds) workerConfig(i int, p *place) task.Config {
+func (r *rounds) workerConfig(i int, p *place, choice task.Conflict) task.Config {
 	a := r.app
-	cfg := task.Config{Name: fmt.Sprint(i), AppID: a.cfg.AppID, Topology: a.topology, Guarantee: a.cfg.Guarantee, Limits: a.cfg.Limits,
-		Start: task.StartPosition{Spec: a.cfg.Start.spec}, Topics: a.topics, OpenStore: r.openStore, Started: p.started, Member: p.current,
-		Now: a.cfg.Now, Logger: a.log, Changed: a.workerChanged, Clients: r.clients(i)}
+	cfg := task.Config{Name: fmt.Sprint(i), AppID: a.cfg.AppID, Topology: a.topology, Guarantee: a.cfg.Guarantee, Limits: r.limits,
+		Start: task.StartPosition{Spec: a.cfg.Start.spec}, Existing: a.existed.Load(), OnConflict: choice, WhileRunning: a.cfg.OnConflict, OnFailure: a.cfg.OnTaskFailure, Failed: r.taskFailed, Topics: a.topics, OpenStore: r.openStore, StoreClosed: r.storeClosed, Keep: r.keep,
+		Owner: r.dir.ProcessID(), Offsets: r.offsets, Started: p.started, Member: p.current,
+		Caching: processor.Caching{All: a.cfg.Store.Caching, MaxEntries: a.cfg.Store.CachingMaxEntries},
+		Now:     a.cfg.Now, Logger: a.log, Changed: a.workerChanged, RestoreListener: a.cfg.RestoreListener, Clients: r.clients(i)}
 	if x := a.cfg.TimestampExtractor; x != nil {
-		cfg.ExtractTimestamp = func(rec *kafka.Record, streamTime time.Time) (int64, error) {
-			t, err := x(rec, streamTime)
+		cfg.ExtractTimestamp = func(rec *kafka.Record, partitionTime time.Time) (int64, error) {
+			t, err := x(rec, partitionTime)
 			return t.UnixMilli(), err
 		}
 	}
 	return cfg
 }
 
-func (r *rounds) openStore(id processor.TaskID) (*statestore.TaskStore, error) {
+func (r *rounds) openDir(id processor.TaskID) (*statestore.TaskStore, error) {
 	c := r.app.cfg.Store
-	return statestore.Open(r.dir.TaskDir(id.String()), statestore.Options{Resources: r.resources, SyncInterval: c.SyncInterval, SyncEveryCommit: c.SyncEveryCommit, CacheBytes: c.CacheBytes, Logger: r.app.log})
+	return statestore.Open(r.dir.TaskDir(id.String()), statestore.Options{Resources: r.resources, SyncInterval: c.SyncInterval, SyncEveryCommit: c.SyncEveryCommit, Logger: r.app.log})
 }
 
 // supervise runs the workers until all have ended. The first failure, or a stop, ends them all:
@@ -193,16 +239,31 @@ func (r *rounds) supervise(ctx context.Context, workers []*task.Worker) error {
 			}
 		})
 	}
+	wctx, unwatch := context.WithCancel(ctx)
+	topics := make(chan error, 1)
+	all.Go(func() {
+		if err := a.watchTopics(wctx, r.admin); err != nil {
+			topics <- err
+		}
+	})
 	var failed, lost error
-	for left := len(workers); left > 0; left-- {
+	allFailed := r.failures.all
+	for left := len(workers); left > 0; {
 		var err error
 		select {
 		case <-a.stopping.Done():
 			a.setState(Closing)
 			stopAll()
 			err = <-errs
+			left--
 		case err = <-errs:
 			stopAll()
+			left--
+		case err = <-topics:
+			stopAll()
+		case <-allFailed:
+			stopAll()
+			allFailed = nil
 		}
 		if errors.Is(err, task.ErrLost) {
 			lost = errors.Join(lost, err)
@@ -210,11 +271,20 @@ func (r *rounds) supervise(ctx context.Context, workers []*task.Worker) error {
 			failed = errors.Join(failed, err)
 		}
 	}
+	unwatch()
 	all.Wait()
-	if failed != nil {
-		return failed // a new round would only meet it again
+	return r.outcome(failed, lost)
+}
+
+// outcome is what a round ends with. A failure goes before a lost place: a new round would only meet it again.
+func (r *rounds) outcome(failed, lost error) error {
+	switch {
+	case failed != nil:
+		return errors.Join(failed, r.failures.err())
+	case lost != nil:
+		return lost // the next round tries the tasks that failed again
 	}
-	return lost
+	return r.failures.err()
 }
 
 // workerChanged follows the workers' states: the app runs when all of them do.
@@ -225,14 +295,35 @@ func (a *App) workerChanged() {
 	a.mu.Lock()
 	workers, state := a.workers, a.state
 	a.mu.Unlock()
-	if state == Restoring || state == Running {
-		to := Running
-		for _, w := range workers {
-			if s := w.State(); s == "restoring" || s == "opening" || s == "" { // "": it has not begun
-				to = Restoring
+	if to, ok := a.reached(workers); ok && (state == Restoring || state == Running) {
+		a.enter(to)
+		if to == Running {
+			a.mu.Lock()
+			ran := a.ran
+			a.ran = nil
+			a.mu.Unlock()
+			if ran != nil {
+				ran()
 			}
 		}
-		a.enter(to)
 	}
 	a.notify()
+}
+
+// reached gives the state that the workers' states make; ok is false when they tell none.
+func (a *App) reached(workers []*task.Worker) (to State, ok bool) {
+	to = Running
+	for _, w := range workers {
+		switch w.State() {
+		case "restoring", "opening", "": // "": it has not begun
+			to, ok = Restoring, true
+		case "closed": // it has failed, perhaps without ever having run
+			if a.cfg.OnTaskFailure == StopApp {
+				return 0, false
+			}
+		default:
+			ok = true
+		}
+	}
+	return to, ok
 }

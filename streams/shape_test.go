@@ -14,8 +14,8 @@ import (
 )
 
 // What is not built yet has to fit into the shapes that are. These tests build the simplest
-// form of a source table, a join of a stream with it, and a windowed count out of what there
-// is, and run them in one topology with several value types.
+// form of a windowed count out of what there is, and run it beside a join of a stream with a
+// table, in one topology with several value types.
 
 func TestShapeOfAJoinAndAWindowedCount(t *testing.T) {
 	b := NewBuilder()
@@ -24,8 +24,8 @@ func TestShapeOfAJoinAndAWindowedCount(t *testing.T) {
 	perHour := countWindows(words.GroupByKey(), tumbling(time.Hour), Materialized{Name: "per-hour"})
 	perHour.ToStream().To("per-hour")
 
-	users := sourceTable(b, "users", With(serde.String, serde.Int64), Materialized{Name: "users"})
-	joinTable(words, users, func(k, w string, age int64) string {
+	users := Table(b, "users", With(serde.String, serde.Int64), Materialized{Name: "users"})
+	JoinTable(words, users, func(k, w string, age int64) string {
 		return k + " of " + string(rune('0'+age)) + " says " + w
 	}, serde.String).To("joined")
 
@@ -74,8 +74,8 @@ func (s windowedSerde[K]) Decode(b []byte) (w windowed[K], err error) {
 func countWindows[K, V any](g *KGroupedStream[K, V], size tumbling, m Materialized) *KTable[windowed[K], int64] {
 	key := windowedSerde[K]{g.key}
 	store := processor.TimestampedKeyValue[windowed[K], int64](m.Name, key, serde.Int64)
-	newCount := func() processor.Func[K, V, windowed[K], int64] {
-		return func(ctx processor.Context[windowed[K], int64], r processor.Record[K, V]) error {
+	newCount := func() processor.Func[K, V, windowed[K], change[int64]] {
+		return func(ctx processor.Context[windowed[K], change[int64]], r processor.Record[K, V]) error {
 			if !r.HasKey() {
 				processor.Drop(ctx, nullKey)
 				return nil
@@ -89,55 +89,11 @@ func countWindows[K, V any](g *KGroupedStream[K, V], size tumbling, m Materializ
 			if err := store.In(ctx).Put(w, n+1, r.Timestamp); err != nil {
 				return err
 			}
-			return ctx.Forward(processor.WithValue(processor.WithKey(r, w), n+1))
+			return ctx.Forward(processor.WithValue(processor.WithKey(r, w), change[int64]{new: n + 1, hasNew: true}))
 		}
 	}
 	node := hangProcessor(g.b, g.b.generated("KSTREAM-AGGREGATE-"), newCount, []*graphNode{g.partitioned(m.Name)}, store)
 	return &KTable[windowed[K], int64]{b: g.b, node: node, key: key, value: serde.Int64}
-}
-
-// stored is a table with the handle of its store, which a join connects to its own node.
-type stored[K, V any] struct {
-	*KTable[K, V]
-	rows processor.TimestampedKeyValueHandle[K, V]
-}
-
-func sourceTable[K, V any](b *Builder, topic string, with Serdes[K, V], m Materialized) stored[K, V] {
-	in := Stream(b, topic, with)
-	rows := processor.TimestampedKeyValue(m.Name, with.key, with.value)
-	newKeep := func() processor.Func[K, V, K, V] {
-		return func(ctx processor.Context[K, V], r processor.Record[K, V]) error {
-			if !r.HasValue() { // a null deletes, whatever the type is
-				if err := rows.In(ctx).Delete(r.Key, r.Timestamp); err != nil {
-					return err
-				}
-			} else if err := rows.In(ctx).Put(r.Key, r.Value, r.Timestamp); err != nil {
-				return err
-			}
-			return ctx.Forward(r)
-		}
-	}
-	node := hangProcessor(b, b.generated("KTABLE-SOURCE-"), newKeep, []*graphNode{in.node}, rows)
-	return stored[K, V]{&KTable[K, V]{b: b, node: node, key: with.key, value: with.value}, rows}
-}
-
-// joinTable brings three value types together.
-func joinTable[K, V, VT, VOut any](in *KStream[K, V], table stored[K, VT], join func(K, V, VT) VOut, value serde.Serde[VOut]) *KStream[K, VOut] {
-	newJoin := func() processor.Func[K, V, K, VOut] {
-		return func(ctx processor.Context[K, VOut], r processor.Record[K, V]) error {
-			if reason := missing(&r); reason != "" {
-				processor.Drop(ctx, reason)
-				return nil
-			}
-			row, _, ok, err := table.rows.In(ctx).Get(r.Key)
-			if !ok || err != nil {
-				return err
-			}
-			return ctx.Forward(processor.WithValue(r, join(r.Key, r.Value, row)))
-		}
-	}
-	node := hangProcessor(in.b, in.b.generated("KSTREAM-JOIN-"), newJoin, []*graphNode{in.node}, table.rows)
-	return &KStream[K, VOut]{b: in.b, node: node, key: in.key, value: value}
 }
 
 // TestWhyWindowsAreFunctions: an operator that wraps a type in another cannot be a method. If
@@ -181,7 +137,7 @@ func (t *embeddedTask) Stores() *processor.Stores { return t.stores }
 func TestShapeOfTheEmbeddedForm(t *testing.T) {
 	b := NewBuilder() // only for its store
 	Process(Stream(b, "in", texts), newDedupe, texts, seen)
-	stores, err := processor.NewStores("the host", newFlow(t, b).stores[0].KeyValue, seen)
+	stores, err := processor.NewStores("the host", newFlow(t, b).stores[0], seen)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,7 @@ func TestOutputIsOwnInput(t *testing.T) {
 
 // A hundred tasks start, run, tell of themselves while they do, and stop, in seconds.
 func TestManyPartitions(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, testbroker.Kfake(t), clients[0])
 	many := e.in + "-many"
 	e.create(many, 100)

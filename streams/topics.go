@@ -24,7 +24,7 @@ func (a *App) prepareTopics(ctx context.Context, admin kafka.Admin) error {
 	defer unhook()
 	tctx, cancel := context.WithTimeout(tctx, a.cfg.StartTimeout)
 	defer cancel()
-	return a.orStopped(ctx, a.findTopics(tctx, admin))
+	return a.orStopped(ctx, a.findTopics(tctx, askedAgain{admin}))
 }
 
 func (a *App) findTopics(ctx context.Context, admin kafka.Admin) error {
@@ -51,23 +51,26 @@ func (a *App) findTopics(ctx context.Context, admin kafka.Admin) error {
 }
 
 // unknownTopicPatience is how long a topic that is not shown is asked for again: the brokers'
-// metadata lags a moment behind the answer to whoever created it.
-const unknownTopicPatience = 2 * time.Second
+// metadata lags behind the answer to whoever created it, by seconds where they are busy (2.2 s were seen).
+const unknownTopicPatience = 5 * time.Second
 
 // describeUser describes the user's topics, all of which must exist.
 func (a *App) describeUser(ctx context.Context, admin kafka.Admin, user []string) (map[string]kafka.Topic, error) {
 	patience := time.Now().Add(min(unknownTopicPatience, a.cfg.StartTimeout/2))
-	for {
-		topics, err := a.firstAnswer(ctx, admin, user)
+	for told := false; ; told = true {
+		topics, err := admin.Topics(ctx, user...)
 		if err != nil {
-			return nil, fmt.Errorf("describe topics: %w", err)
+			return nil, err
 		}
 		missing := slices.DeleteFunc(slices.Clone(user), func(name string) bool { _, ok := topics[name]; return ok })
 		if len(missing) == 0 {
 			return topics, nil
 		}
 		if time.Now().After(patience) || ctx.Err() != nil {
-			return nil, fmt.Errorf("unknown topic %s: create it before the application starts", strings.Join(missing, ", "))
+			return nil, fmt.Errorf("unknown topic %s: create what is missing before the application starts (it creates internal topics only)", strings.Join(missing, ", "))
+		}
+		if !told {
+			a.log.Info("topics are not shown by the brokers: they are asked again for a moment, in case they have just been created", "topics", missing)
 		}
 		if err := a.wait(ctx, nil, moment); err != nil {
 			return nil, err
@@ -75,20 +78,38 @@ func (a *App) describeUser(ctx context.Context, admin kafka.Admin, user []string
 	}
 }
 
-// firstAnswer describes topics, and asks again until ctx ends while no broker answers: a client
-// may give up on the first request earlier.
-func (a *App) firstAnswer(ctx context.Context, admin kafka.Admin, names []string) (map[string]kafka.Topic, error) {
+// askedAgain is an admin whose questions of the start are asked again, until their context ends, while no broker answers: a client may
+// give up on one request earlier.
+type askedAgain struct{ kafka.Admin }
+
+func (a askedAgain) Topics(ctx context.Context, names ...string) (topics map[string]kafka.Topic, err error) {
+	err = again(ctx, func() error { topics, err = a.Admin.Topics(ctx, names...); return err })
+	return topics, err
+}
+
+func (a askedAgain) TopicConfigs(ctx context.Context, name string) (configs map[string]string, err error) {
+	err = again(ctx, func() error { configs, err = a.Admin.TopicConfigs(ctx, name); return err })
+	return configs, err
+}
+
+// CreateTopics says that a topic exists where the first question made it and its answer was lost.
+func (a askedAgain) CreateTopics(ctx context.Context, topics ...kafka.NewTopic) error {
+	return again(ctx, func() error { return a.Admin.CreateTopics(ctx, topics...) })
+}
+
+// again asks until there is an answer, or the context ends; then the last error tells more than the context's.
+func again(ctx context.Context, ask func() error) error {
 	for {
-		topics, err := admin.Topics(ctx, names...)
-		if err == nil || !(kafka.IsClass(err, kafka.ClassUnreachable) || kafka.IsClass(err, kafka.ClassRetriable)) {
-			return topics, err
+		err := ask()
+		if !(kafka.IsClass(err, kafka.ClassUnreachable) || kafka.IsClass(err, kafka.ClassRetriable) || kafka.IsClass(err, kafka.ClassTimeout)) {
+			return err
 		}
 		pause := time.NewTimer(200 * time.Millisecond)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return nil, err
+			return err
 		}
 	}
 }
@@ -131,17 +152,21 @@ func (a *App) internalTopics(user map[string]kafka.Topic) (map[string]kafka.NewT
 	for _, i := range a.topology.InternalTopics() {
 		counts[i.Name] = i.Partitions
 	}
+	pinned := a.pinPartitions(counts)
 	for changed := true; changed; {
-		changed = false
+		changed = a.alignPartitions(counts, pinned)
 		for _, sub := range subs {
 			n := maxPartitions(sub, counts)
 			for _, sink := range sub.Sinks {
-				if i, internal := a.topology.Internal(sink); internal && i.Partitions == 0 && counts[sink] < n {
+				if i, internal := a.topology.Internal(sink); internal && i.Partitions == 0 && !pinned[sink] && counts[sink] < n {
 					counts[sink] = n
 					changed = true
 				}
 			}
 		}
+	}
+	if err := a.checkPartitions(counts); err != nil {
+		return nil, err
 	}
 	wanted := map[string]kafka.NewTopic{}
 	add := func(name string, partitions int32, configs map[string]string) {
@@ -159,7 +184,10 @@ func (a *App) internalTopics(user map[string]kafka.Topic) (map[string]kafka.NewT
 	}
 	for _, sub := range subs {
 		for _, s := range sub.Stores {
-			add(task.ChangelogTopic(a.cfg.AppID, s.Name), maxPartitions(sub, counts), map[string]string{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"})
+			if s.Unlogged {
+				continue
+			}
+			add(task.ChangelogTopic(a.cfg.AppID, s.Name), maxPartitions(sub, counts), task.ChangelogConfigs(s))
 		}
 	}
 	add(placementTopic(a.cfg.AppID), 1, map[string]string{"cleanup.policy": "compact"})
@@ -184,6 +212,10 @@ func (a *App) createMissing(ctx context.Context, admin kafka.Admin, wanted map[s
 	have, err := admin.Topics(ctx, names...)
 	if err != nil {
 		return nil, fmt.Errorf("describe internal topics: %w", err)
+	}
+	// No reset leaves this topic, and nothing removes it otherwise: without it the group is new.
+	if _, ok := have[placementTopic(a.cfg.AppID)]; ok {
+		a.existed.Store(true)
 	}
 	var create []kafka.NewTopic
 	var errs []error
@@ -247,21 +279,7 @@ func verify(ctx context.Context, admin kafka.Admin, have kafka.Topic, want kafka
 		return fmt.Errorf("internal topic %s has %d partitions, but the topology needs %d (the largest number among its sources); the number of an input's partitions was changed, or the topic was created by hand: reset the application, or give the input its old number",
 			have.Name, have.Partitions, want.Partitions)
 	}
-	configs, err := admin.TopicConfigs(ctx, have.Name)
-	if err != nil {
-		return fmt.Errorf("read the configuration of %s: %w", have.Name, err)
-	}
-	must := map[string]string{"cleanup.policy": want.Configs["cleanup.policy"]}
-	if _, forever := want.Configs["retention.ms"]; forever {
-		must["retention.ms"], must["retention.bytes"] = "-1", "-1"
-	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(must)) {
-		if is, told := configs[name]; told && is != must[name] {
-			errs = append(errs, fmt.Errorf("internal topic %s has %s=%s, but it must be %s: records that are still needed would be deleted", have.Name, name, is, must[name]))
-		}
-	}
-	return errors.Join(errs...)
+	return task.VerifyConfigs(ctx, admin, have.Name, want)
 }
 
 // taskIDs are all tasks of the topology: one per partition of each sub-topology's largest
@@ -286,6 +304,6 @@ func (a *App) explain(err error) error {
 	case err == nil || !kafka.IsClass(err, kafka.ClassUnauthorized):
 		return err
 	}
-	return fmt.Errorf("%w; the application needs these ACLs: Read on its input topics (%s); Write and Describe on its output topics (%s); Create, Read, Write, Describe and DescribeConfigs on topics with prefix %s-; Read on group %s; Write and Describe on transactional ids with prefix %s-; IdempotentWrite on the cluster",
+	return fmt.Errorf("%w; the application needs these ACLs: Read on its input topics (%s); Write and Describe on its output topics (%s); Create, Read, Write, Delete, Describe and DescribeConfigs on topics with prefix %s-; Read on group %s; Write and Describe on transactional ids with prefix %s-; IdempotentWrite on the cluster",
 		err, strings.Join(a.inputs(), ", "), strings.Join(a.outputs(), ", "), a.cfg.AppID, a.cfg.AppID, a.cfg.AppID)
 }

@@ -52,3 +52,58 @@ func TestTopicsCreatedByAnotherProcess(t *testing.T) {
 		t.Error("a topic that never shows up was taken")
 	}
 }
+
+// awayAdmin does not answer the first question of each kind, and has made what it was asked to by then.
+type awayAdmin struct {
+	slowAdmin
+	asked map[string]int
+}
+
+func (a *awayAdmin) away(what string, class kafka.ErrorClass) error {
+	if a.asked[what]++; a.asked[what] > 1 {
+		return nil
+	}
+	return &kafka.Error{Class: class, Op: what}
+}
+
+func (a *awayAdmin) Topics(ctx context.Context, names ...string) (map[string]kafka.Topic, error) {
+	if err := a.away("describe topics", kafka.ClassTimeout); err != nil {
+		return nil, err
+	}
+	return a.slowAdmin.Topics(ctx, names...)
+}
+
+func (a *awayAdmin) TopicConfigs(ctx context.Context, name string) (map[string]string, error) {
+	if err := a.away("describe configuration", kafka.ClassRetriable); err != nil {
+		return nil, err
+	}
+	return a.slowAdmin.TopicConfigs(ctx, name)
+}
+
+func (a *awayAdmin) CreateTopics(ctx context.Context, topics ...kafka.NewTopic) error {
+	if err := a.away("create topics", kafka.ClassUnreachable); err != nil {
+		return err
+	}
+	return a.slowAdmin.CreateTopics(ctx, topics...)
+}
+
+// A broker that leaves a question unanswered, while it restarts or is busy, does not end the start.
+func TestStartAsksAgain(t *testing.T) {
+	app := &App{log: slog.New(slog.DiscardHandler)}
+	wanted := map[string]kafka.NewTopic{"app-s-changelog": {Name: "app-s-changelog", Partitions: 2, Configs: map[string]string{"cleanup.policy": "compact"}}}
+	away := &awayAdmin{asked: map[string]int{}}
+	have, err := app.createMissing(t.Context(), askedAgain{away}, wanted)
+	if err != nil || have["app-s-changelog"].Partitions != 2 {
+		t.Errorf("%v, %v", have, err)
+	}
+	for _, what := range []string{"describe topics", "describe configuration", "create topics"} {
+		if away.asked[what] < 2 {
+			t.Errorf("%s was asked %d times", what, away.asked[what])
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := app.createMissing(ctx, askedAgain{&awayAdmin{asked: map[string]int{}}}, wanted); !kafka.IsClass(err, kafka.ClassTimeout) {
+		t.Errorf("when the time is over: %v", err)
+	}
+}

@@ -20,8 +20,10 @@ type interval struct {
 	changes *deliveries // what is written inside the transaction
 	held    []*slab     // records that wait for the transaction
 	tasks   []*sealedTask
+	before  []func(context.Context) error // the user's, called before the transaction
 	records int
-	started time.Time // when its first record was processed
+	started time.Time  // when its first record was processed
+	seed    *seedPiece // instead of all else: the piece of a seeding that is being written
 }
 
 func newInterval() *interval {
@@ -34,7 +36,8 @@ type sealedTask struct {
 	sealed   *statestore.Sealed
 	progress statestore.Progress
 	offsets  []kafka.CommittedOffset
-	header   []kafka.Header
+	change   ChangeHeader
+	header   []kafka.Header // change, encoded
 }
 
 // commitResult is what became of a sealed interval.
@@ -53,11 +56,21 @@ func (w *Worker) commit(ctx context.Context, iv *interval) (res commitResult) {
 	start := time.Now()
 	res.interval = iv
 	defer func() { res.took = time.Since(start) }()
+	if p := iv.seed; p != nil {
+		if res.err = w.writePiece(ctx, p); res.err != nil {
+			res.err = p.seed.fail(p.task, res.err)
+		}
+		return res
+	}
 	failpoint.Hit("sealed")
 	// At-least-once: an offset must not be committed before the outputs of the records in
 	// front of it are safe.
 	if err := iv.outputs.wait(ctx); err != nil {
 		res.err = fmt.Errorf("deliver outputs: %w", err)
+		return res
+	}
+	if err := iv.runBefore(ctx); err != nil {
+		res.err = err
 		return res
 	}
 	failpoint.Hit("outputs-delivered")
@@ -80,8 +93,8 @@ func (w *Worker) commit(ctx context.Context, iv *interval) (res commitResult) {
 func (w *Worker) transactionTopics(iv *interval) []string {
 	topics := map[string]bool{}
 	for _, t := range iv.tasks {
-		for _, s := range t.task.sub.Stores {
-			topics[t.task.changelog(s.Name).Topic] = true
+		for _, name := range t.task.logged() {
+			topics[t.task.changelog(name).Topic] = true
 		}
 		for _, sink := range t.task.sub.Sinks {
 			if s := w.sinks[sink]; s.transactional {
@@ -132,17 +145,40 @@ func (w *Worker) transact(ctx context.Context, iv *interval) error {
 		return err
 	}
 	failpoint.Hit("offsets-sent")
-	cctx, cancel := context.WithTimeout(ctx, w.cfg.Limits.RetryTimeout)
+	return w.commitTransaction(ctx, iv.changes)
+}
+
+// commitTransaction commits what was begun, of which sent knows the deliveries.
+func (w *Worker) commitTransaction(ctx context.Context, sent *deliveries) error {
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Limits.RetryTimeout)
 	defer cancel()
-	if err := txn.Commit(cctx); err != nil {
-		// The delivery that failed says more than the transaction that could not commit: a record
-		// that is too large is not to be tried again.
-		if derr := iv.changes.failed(); derr != nil && kafka.IsClass(err, kafka.ClassAbortable) {
-			err = derr
-		}
-		return fmt.Errorf("commit transaction: %w", err)
+	err := w.txn.Commit(ctx)
+	if err == nil {
+		return nil
 	}
-	return nil
+	// The delivery that failed says more than the transaction that could not commit: a record
+	// that is too large is not to be tried again.
+	if derr := sent.failed(); derr != nil && kafka.IsClass(err, kafka.ClassAbortable) {
+		err = derr
+	}
+	return fmt.Errorf("commit transaction: %w", err)
+}
+
+// transactBeside is a transaction that is no interval's: write sends into it. One that fails is aborted.
+func (w *Worker) transactBeside(ctx context.Context, write func(sent *deliveries) error) (err error) {
+	if err := w.txn.Begin(); err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			w.abort(ctx, err)
+		}
+	}()
+	sent := newDeliveries()
+	if err := write(sent); err != nil {
+		return err
+	}
+	return w.commitTransaction(ctx, sent)
 }
 
 // changesPerSend is how many changelog records are handed to the producer at once.
@@ -152,7 +188,14 @@ const changesPerSend = 4096
 // task's own partition whatever partitioner the application uses.
 func (w *Worker) sendChanges(ctx context.Context, iv *interval, t *sealedTask) error {
 	var batch []kafka.Record
-	var topics = map[string]string{}
+	topics := map[string]string{}
+	for _, name := range t.task.logged() {
+		topics[name] = t.task.changelog(name).Topic
+	}
+	if len(topics) == 0 {
+		return nil
+	}
+	headers := map[uint32][]kafka.Header{0: t.header}
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
@@ -165,15 +208,20 @@ func (w *Worker) sendChanges(ctx context.Context, iv *interval, t *sealedTask) e
 	}
 	left := t.sealed.Len()
 	for c := range t.sealed.Changes() {
+		topic, logged := topics[c.Store]
+		if !logged {
+			left--
+			continue
+		}
 		if batch == nil {
 			batch = make([]kafka.Record, 0, min(left, changesPerSend))
 		}
-		topic := topics[c.Store]
-		if topic == "" {
-			topic = t.task.changelog(c.Store).Topic
-			topics[c.Store] = topic
+		header, ok := headers[c.Schema]
+		if !ok {
+			header = t.schemaHeader(c.Schema)
+			headers[c.Schema] = header
 		}
-		batch = append(batch, kafka.Record{Topic: topic, Partition: t.task.id.Partition, Timestamp: c.Timestamp, Key: c.Key, Value: c.Value, Headers: t.header})
+		batch = append(batch, kafka.Record{Topic: topic, Partition: t.task.id.Partition, Timestamp: c.Timestamp, Key: c.Key, Value: c.Value, Headers: header})
 		left--
 		if len(batch) == cap(batch) {
 			if err := flush(); err != nil {
@@ -182,6 +230,13 @@ func (w *Worker) sendChanges(ctx context.Context, iv *interval, t *sealedTask) e
 		}
 	}
 	return flush()
+}
+
+// schemaHeader is t.header for values of a schema version.
+func (t *sealedTask) schemaHeader(schema uint32) []kafka.Header {
+	h := t.change
+	h.Schema = schema
+	return []kafka.Header{{Key: HeaderKey, Value: h.Append(nil)}}
 }
 
 // ErrLost means that the group gave this process's place away: its tasks are not its own any
@@ -212,14 +267,21 @@ func (w *Worker) sendOffsets(ctx context.Context, offsets []kafka.CommittedOffse
 }
 
 // apply brings each task's store to the committed interval, in one batch each.
-func apply(iv *interval) error {
+func apply(iv *interval) (failed error) {
 	for _, t := range iv.tasks {
 		if err := t.task.store.Commit(t.sealed, t.next(iv.changes)); err != nil {
-			return &Error{Task: t.task.id, Err: fmt.Errorf("apply commit %v: %w", t.progress.ID, err)}
+			if failed == nil { // a store that fails is no reason for the others to be behind
+				failed = &Error{Task: t.task.id, Err: fmt.Errorf("apply commit %v: %w", t.progress.ID, err)}
+			}
+			continue
+		}
+		t.task.tellCommitted()
+		if t.progress.Replaying {
+			failpoint.Hit("replay-batch")
 		}
 		failpoint.Hit("task-applied")
 	}
-	return nil
+	return failed
 }
 
 // next gives the changelog offsets, by store, that the delivery reports tell (T6).

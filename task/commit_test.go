@@ -114,6 +114,31 @@ func TestCommitFails(t *testing.T) {
 	}
 }
 
+// So it is with offsets that are committed alone: a transaction left open would hold up the readers of what comes next.
+func TestCommitOfOffsetsFails(t *testing.T) {
+	for _, step := range []string{"offsets", "commit"} {
+		for class, aborts := range map[kafka.ErrorClass]bool{kafka.ClassAbortable: true, kafka.ClassUnknownMember: true, kafka.ClassTimeout: true,
+			kafka.ClassInDoubt: false, kafka.ClassFenced: false} {
+			for name, do := range map[string]func(d *doubtful) error{
+				"start":  func(d *doubtful) error { return d.w.commitEpochs(t.Context(), []*plan{{task: d.task}}) },
+				"failed": func(d *doubtful) error { return d.w.commitOffsets(t.Context(), nil, "") },
+			} {
+				t.Run(fmt.Sprint(name, " ", step, " ", class), func(t *testing.T) {
+					d := newDoubtful(t)
+					x := &scripted{fail: step, with: &kafka.Error{Class: class, Op: step}}
+					d.w.txn = x
+					if err := do(d); !kafka.IsClass(err, class) {
+						t.Errorf("%v", err)
+					}
+					if got := slices.Contains(x.calls, "abort"); got != aborts {
+						t.Errorf("calls %v", x.calls)
+					}
+				})
+			}
+		}
+	}
+}
+
 // Under another member id nothing is committed at all (T5).
 func TestCommitUnderAnotherMember(t *testing.T) {
 	d := newDoubtful(t)

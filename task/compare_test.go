@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -24,12 +25,15 @@ var (
 )
 
 func newWorld(t *testing.T) *world {
+	return newWorldWith(t, processor.KeyValue("counts", serde.String, serde.Int64))
+}
+
+func newWorldWith(t *testing.T, stores ...processor.StoreDef) *world {
 	topology := processor.NewTopology()
-	counts := processor.KeyValue("counts", serde.String, serde.Int64)
 	processor.AddSource(topology, "source", serde.String, serde.String, "a", "b")
 	processor.AddProcessor(topology, "count", func() processor.Processor[string, string, string, string] {
 		return processor.Func[string, string, string, string](func(processor.Context[string, string], processor.Record[string, string]) error { return nil })
-	}, []string{"source"}, counts)
+	}, []string{"source"}, stores...)
 	if err := topology.Build(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +104,7 @@ func id(epoch, number int64) statestore.CommitID {
 func TestCompareNewGroup(t *testing.T) {
 	w := newWorld(t)
 	p := w.compare()
-	if !p.initial || len(p.fresh) != 2 || len(p.empty) != 1 || len(p.stores) != 0 {
+	if len(p.fresh) != 2 || len(p.empty) != 1 || len(p.stores) != 0 {
 		t.Errorf("plan %+v", p)
 	}
 }
@@ -110,7 +114,7 @@ func TestCompareEqual(t *testing.T) {
 	w.commit(id(2, 3), nil, inA, inB)
 	w.apply(id(2, 3))
 	p := w.compare()
-	if p.initial || len(p.fresh)+len(p.empty)+len(p.stores) != 0 || p.id != id(2, 3) {
+	if len(p.fresh)+len(p.empty)+len(p.stores) != 0 || p.id != id(2, 3) {
 		t.Errorf("plan %+v", p)
 	}
 	p.position(nil)
@@ -178,6 +182,19 @@ func TestCompareRefuses(t *testing.T) {
 		w.apply(id(2, 4))
 		w.commit(ours, nil, inA, inB)
 		w.refused(ErrStoreAhead, "store counts", "2/4", "2/3", "delete the task's directory")
+	})
+	t.Run("task without stores ahead", func(t *testing.T) {
+		w := newWorldWith(t)
+		for _, at := range []statestore.CommitID{id(2, 2), ours, id(2, 4)} {
+			if err := w.task.store.Complete(statestore.Progress{ID: at, Positions: []statestore.Position{{Topic: "a", Next: 100}, {Topic: "b", Next: 100}}}, nil); err != nil {
+				t.Fatal(err)
+			}
+			w.commit(ours, nil, inA, inB)
+			if at != id(2, 4) {
+				w.compare() // behind, or equal: a crash
+			}
+		}
+		w.refused(ErrStoreAhead, "no stores", "2/4", "2/3", "accept-reset")
 	})
 	t.Run("offsets lost", func(t *testing.T) {
 		w := newWorld(t)
@@ -283,6 +300,36 @@ func TestCompareLeftOvers(t *testing.T) {
 	})
 }
 
+// What was imported with an offset of another topic is not continued at that offset.
+func TestCompareOffsetOfAnotherChangelog(t *testing.T) {
+	for _, recorded := range []string{"other-table", "app-counts-changelog"} {
+		w := newWorld(t)
+		spec, dir := w.task.sub.Stores[0].Spec(), w.task.store.Dir()
+		if err := errors.Join(w.task.close(), os.RemoveAll(dir)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := statestore.Open(dir, statestore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Changelog = recorded
+		err = errors.Join(s.Register(spec), s.RecordImport(statestore.Import{Store: "counts", Source: "old"}, statestore.At(50), nil), s.Close())
+		if err == nil {
+			w.task, err = newTask(w.task.cfg, w.task.sub, processor.TaskID{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = w.task.close() })
+		for _, tp := range []kafka.TopicPartition{inA, inB} {
+			w.group[tp] = kafka.CommittedOffset{TopicPartition: tp, Offset: 9, Metadata: "AQAAAAAAAAEC"}
+		}
+		if p := w.compare(); len(p.stores) != 1 || p.stores[0].clear != (recorded == "other-table") || p.stores[0].from != statestore.At(50) {
+			t.Errorf("%s: plan %+v", recorded, p.stores[0])
+		}
+	}
+}
+
 // A Kafka Streams application's group is taken over: everything is restored, then the
 // offsets get an id.
 func TestCompareKafkaStreamsGroup(t *testing.T) {
@@ -291,7 +338,7 @@ func TestCompareKafkaStreamsGroup(t *testing.T) {
 		w.group[tp] = kafka.CommittedOffset{TopicPartition: tp, Offset: 9, Metadata: "AQAAAAAAAAEC"}
 	}
 	p := w.compare()
-	if !p.initial || len(p.stores) != 1 {
+	if len(p.stores) != 1 {
 		t.Fatalf("plan %+v", p)
 	}
 	p.position(nil)
@@ -306,7 +353,7 @@ func TestCompareNewInput(t *testing.T) {
 	w.commit(id(2, 3), func(m *Metadata) { m.Sources = w.task.covered.sources[:1] }, inA)
 	w.apply(id(2, 3))
 	p := w.compare()
-	if !p.initial || len(p.fresh) != 1 || p.fresh[0] != inB {
+	if len(p.fresh) != 1 || p.fresh[0] != inB {
 		t.Fatalf("plan %+v", p)
 	}
 	p.position(map[kafka.TopicPartition]int64{inB: 42})

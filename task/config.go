@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-streams/tidemark/kafka"
+	"github.com/tidemark-streams/tidemark/offsetcache"
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/statestore"
 )
@@ -44,7 +45,8 @@ type Limits struct {
 	// wait for their transaction. Default 32 MiB.
 	MaxHeldBytes int
 	// MaxTaskIdle is how long a task waits for records of a partition that has none, so that
-	// its partitions are merged by timestamp. Default 0: not at all.
+	// its partitions are merged by timestamp. Records that were at the broker when the task was taken
+	// over are waited for in any case. Default 0: for those only.
 	MaxTaskIdle time.Duration
 	// BufferedRecords is how many records of one partition may wait; behind it the partition
 	// is paused. Default 20,000.
@@ -52,6 +54,17 @@ type Limits struct {
 	// IdleCommitInterval is after how long an idle task commits its offsets again, so that the
 	// broker does not expire them. Default 30 minutes.
 	IdleCommitInterval time.Duration
+	// PurgeInterval is the time between two purges of repartition topics, which delete there what
+	// was read and is on the disk. Default 30 s.
+	PurgeInterval time.Duration
+	// ShortRestore is how many offsets of changelogs a task may lack to be restored before its worker
+	// begins; one that lacks more is restored beside the others, which run meanwhile. Default 20,000: what a poll
+	// or two bring.
+	ShortRestore int
+	// LargeRestore is from how many offsets on a store is restored in sorted runs, past the log and the memtables of
+	// its database, if it is a key-value store that lies there: two such restores of a process at a time, each with up
+	// to 150 MB of memory, or 200 MB where records are small. Default 200,000.
+	LargeRestore int
 	// RetryTimeout bounds the waiting for a broker at one step before the step is given up,
 	// reported and begun anew. Default 30 s.
 	RetryTimeout time.Duration
@@ -71,10 +84,13 @@ func (l *Limits) Defaults() {
 	}
 	def(&l.CommitInterval, 100*time.Millisecond)
 	def(&l.IdleCommitInterval, 30*time.Minute)
+	def(&l.PurgeInterval, 30*time.Second)
 	def(&l.RetryTimeout, 30*time.Second)
 	defInt(&l.MaxDirtyBytes, 32<<20)
 	defInt(&l.MaxHeldBytes, 32<<20)
 	defInt(&l.BufferedRecords, 20_000)
+	defInt(&l.ShortRestore, 20_000)
+	defInt(&l.LargeRestore, 200_000)
 }
 
 // Validate reports every field that makes no sense.
@@ -83,7 +99,7 @@ func (l Limits) Validate() error {
 	for _, d := range []struct {
 		name string
 		v    time.Duration
-	}{{"CommitInterval", l.CommitInterval}, {"MaxTaskIdle", l.MaxTaskIdle}, {"IdleCommitInterval", l.IdleCommitInterval}, {"RetryTimeout", l.RetryTimeout}} {
+	}{{"CommitInterval", l.CommitInterval}, {"MaxTaskIdle", l.MaxTaskIdle}, {"IdleCommitInterval", l.IdleCommitInterval}, {"PurgeInterval", l.PurgeInterval}, {"RetryTimeout", l.RetryTimeout}} {
 		if d.v < 0 {
 			errs = append(errs, fmt.Errorf("%s is %v: it must not be negative", d.name, d.v))
 		}
@@ -91,7 +107,7 @@ func (l Limits) Validate() error {
 	for _, n := range []struct {
 		name string
 		v    int
-	}{{"CommitRecords", l.CommitRecords}, {"MaxDirtyBytes", l.MaxDirtyBytes}, {"MaxHeldBytes", l.MaxHeldBytes}, {"BufferedRecords", l.BufferedRecords}} {
+	}{{"CommitRecords", l.CommitRecords}, {"MaxDirtyBytes", l.MaxDirtyBytes}, {"MaxHeldBytes", l.MaxHeldBytes}, {"BufferedRecords", l.BufferedRecords}, {"ShortRestore", l.ShortRestore}, {"LargeRestore", l.LargeRestore}} {
 		if n.v < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it must not be negative", n.name, n.v))
 		}
@@ -115,26 +131,56 @@ type StartPosition struct {
 // Config is what a [Worker] works with. All fields without a default are needed.
 type Config struct {
 	// Name of the worker, for messages.
-	Name      string
-	AppID     string
+	Name  string
+	AppID string
+	// Group is the consumer group whose offsets are the tasks'; empty is AppID.
+	Group     string
 	Topology  *processor.Topology
 	Guarantee Guarantee
 	Limits    Limits
 	Start     StartPosition
+	// Existing: as far as the caller can tell the group had an earlier life, so that an answer without offsets is not
+	// believed at once. A task's own traces of one are looked at in any case.
+	Existing bool
+	// OnConflict is the operator's choice for a store and offsets that cannot both be right.
+	OnConflict Conflict
+	// WhileRunning is the choice for an input whose log begins behind the position of a task that runs. Only AcceptReset means
+	// something. It is apart because OnConflict may have been recorded for one start.
+	WhileRunning Conflict
+	// OnFailure says what the failure of one task means for the others.
+	OnFailure OnFailure
+	// Failed, if not nil, is told of each task that failed alone, after it was closed, from the worker's goroutine.
+	Failed func(id processor.TaskID, err error)
 	// Topics describes every topic that the topology reads or writes and every changelog, by
 	// its real name.
 	Topics map[string]kafka.Topic
 	// OpenStore opens the task's store.
 	OpenStore func(id processor.TaskID) (*statestore.TaskStore, error)
+	// Keep makes a copy of a task's directory before a store of it is emptied that may hold what is nowhere else, and
+	// says where; made is false if there is one already. nil = none is made.
+	Keep func(id processor.TaskID, store *statestore.TaskStore, reason string) (path string, made bool, err error)
+	// StoreClosed, if not nil, is called after the store of a task was closed, from any of the
+	// worker's goroutines; err tells that the store had failed or could not be closed.
+	StoreClosed func(id processor.TaskID, err error)
+	// Owner is recorded in each store as who had the task last, when the task is closed; "" =
+	// nobody.
+	Owner string
+	// Offsets is told how far the tasks are; nil = nobody wants to know.
+	Offsets *offsetcache.Cache
 	// Started is the member under which the tasks are given to the worker, Member gives the
 	// present one.
 	Started kafka.Member
 	Member  func() kafka.Member
-	// ExtractTimestamp, if not nil, replaces the records' own timestamps.
-	ExtractTimestamp func(r *kafka.Record, streamTime time.Time) (int64, error)
+	// ExtractTimestamp, if not nil, replaces the records' own timestamps. partitionTime is the
+	// largest one of the record's partition so far; the zero time if there is none.
+	ExtractTimestamp func(r *kafka.Record, partitionTime time.Time) (int64, error)
+	// Caching says which tables hold their updates back until the commit.
+	Caching processor.Caching
 	// Now is the wall clock; nil is time.Now.
 	Now    func() time.Time
 	Logger *slog.Logger
+	// RestoreListener is told of restores; nil = nobody wants to know.
+	RestoreListener RestoreListener
 	// Changed, if not nil, is called when [Worker.Status] has changed in more than counters.
 	Changed func()
 	Clients
@@ -151,8 +197,13 @@ type Clients struct {
 	Outputs func() (kafka.Producer, error)
 }
 
-// ChangelogTopic is the name of a store's changelog.
-func ChangelogTopic(appID, store string) string { return appID + "-" + store + "-changelog" }
+// group is the consumer group of the tasks.
+func (c *Config) group() string {
+	if c.Group != "" {
+		return c.Group
+	}
+	return c.AppID
+}
 
 // RealTopic is the name in Kafka of a topic of the topology: internal ones carry the
 // application id as prefix.

@@ -32,11 +32,10 @@ func (w *Worker) resolve(ctx context.Context, res commitResult) commitResult {
 }
 
 // groupHas tells whether the group's offsets are those of the sealed interval: its ids, and its
-// positions too. Two processes that took over from the same commit use the same epoch until
-// one of them commits, and that may have been the other one.
+// positions too, though no two commits should have the same id (commitEpochs).
 func (w *Worker) groupHas(ctx context.Context, iv *interval) (bool, error) {
 	for _, s := range iv.tasks {
-		got, err := w.cfg.Admin.CommittedOffsets(ctx, w.cfg.AppID, s.task.partitions()...)
+		got, err := w.cfg.Admin.CommittedOffsets(ctx, w.cfg.group(), s.task.partitions()...)
 		if err != nil {
 			return false, err
 		}

@@ -107,8 +107,7 @@ func TestDoubtNotCommitted(t *testing.T) {
 		"the commit before it": {func(d *doubtful) { d.committed(id(2, 0), 100) }, false},
 		"no offsets":           {func(d *doubtful) { clear(d.group) }, false},
 		"another's id":         {func(d *doubtful) { d.committed(id(3, 1), 200) }, false},
-		// Two processes that took over from the same commit use the same epoch; only one of
-		// them commits. What it committed tells it from ours.
+		// It cannot be, and yet is not believed.
 		"another's commit of the same id": {func(d *doubtful) { d.committed(id(2, 1), 150) }, false},
 		"one partition only": {func(d *doubtful) {
 			d.committed(id(2, 1), 200)

@@ -12,16 +12,25 @@ import (
 // are "v" and "c"; it ignores others.
 const HeaderKey = "tm"
 
-const headerVersion = 1
+// A header that says which schema version the value has is one of version 2.
+const (
+	headerVersion       = 1
+	schemaHeaderVersion = 2
+)
 
 // ChangeKind says why a changelog record was written.
 type ChangeKind uint8
 
-// ChangeCommit is a write of a processor, committed with the offsets of what caused it.
-const ChangeCommit ChangeKind = 1
+const (
+	// ChangeCommit is a write of a processor, committed with the offsets of what caused it.
+	ChangeCommit ChangeKind = 1
+	// ChangeSeed is a row of a store that was complete when its changelog had lost it. The id is that of the commit
+	// at which the store stood.
+	ChangeSeed ChangeKind = 2
+)
 
 // ChangeHeader is the content of that header; see docs/format.md, "Changelog header". All
-// records of a task's commit share one: the source position is the one the commit brings
+// records of a task's commit share one (but for the schema version): the source position is the one the commit brings
 // the task to, since a record stands for all writes of its key in the interval.
 type ChangeHeader struct {
 	Kind ChangeKind
@@ -30,15 +39,25 @@ type ChangeHeader struct {
 	// of its partition.
 	Source   uint32
 	Position int64
+	// Schema is the schema version of the record's value; 0 = the store does not count.
+	Schema uint32
 }
 
 // Append appends the header's bytes.
 func (h ChangeHeader) Append(b []byte) []byte {
-	b = append(b, headerVersion, byte(h.Kind))
+	version := byte(headerVersion)
+	if h.Schema > 0 {
+		version = schemaHeaderVersion
+	}
+	b = append(b, version, byte(h.Kind))
 	b = binary.AppendVarint(b, h.ID.Epoch)
 	b = binary.AppendVarint(b, h.ID.Number)
 	b = binary.BigEndian.AppendUint32(b, h.Source)
-	return binary.AppendVarint(b, h.Position)
+	b = binary.AppendVarint(b, h.Position)
+	if h.Schema > 0 {
+		b = binary.AppendUvarint(b, uint64(h.Schema))
+	}
+	return b
 }
 
 // FindChangeHeader gives the header of a changelog record; ok is false when it has none,
@@ -57,8 +76,8 @@ func decodeChangeHeader(b []byte) (h ChangeHeader, err error) {
 	if len(b) < 2 {
 		return h, fmt.Errorf("changelog header of %d bytes is damaged", len(b))
 	}
-	if b[0] != headerVersion {
-		return h, fmt.Errorf("changelog header has version %d, this program knows %d: a newer Tidemark wrote it", b[0], headerVersion)
+	if b[0] != headerVersion && b[0] != schemaHeaderVersion {
+		return h, fmt.Errorf("changelog header has version %d, this program knows up to %d: a newer Tidemark wrote it", b[0], schemaHeaderVersion)
 	}
 	h.Kind = ChangeKind(b[1])
 	d := decoder{b: b[2:]}
@@ -69,6 +88,13 @@ func decodeChangeHeader(b []byte) (h ChangeHeader, err error) {
 	h.Source = binary.BigEndian.Uint32(d.b)
 	d.b = d.b[4:]
 	h.Position = d.varint()
+	if b[0] == schemaHeaderVersion {
+		schema, n := binary.Uvarint(d.b)
+		if h.Schema = uint32(schema); n <= 0 || schema == 0 || uint64(h.Schema) != schema {
+			return h, fmt.Errorf("changelog header %x is damaged", b)
+		}
+		d.b = d.b[n:]
+	}
 	if d.bad || len(d.b) != 0 {
 		return h, fmt.Errorf("changelog header %x is damaged", b)
 	}

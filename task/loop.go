@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-streams/tidemark/internal/failpoint"
 	"github.com/tidemark-streams/tidemark/kafka"
 )
 
@@ -20,7 +21,7 @@ const (
 // loop polls, processes and commits until the worker is stopped (nil: everything processed is
 // committed) or something fails.
 func (w *Worker) loop(ctx context.Context) error {
-	w.status.state("running")
+	w.tellState()
 	for {
 		if err := w.collect(ctx, false); err != nil {
 			return err
@@ -34,12 +35,22 @@ func (w *Worker) loop(ctx context.Context) error {
 		if w.stopping() {
 			return w.finish(ctx)
 		}
+		if err := w.absorb(ctx); errors.Is(err, errNotStarted) {
+			continue // to the end: others have processed, which is to be committed
+		} else if err != nil {
+			return w.failRunning(ctx, err)
+		}
 		if err := w.pollOnce(ctx); err != nil {
 			return err
 		}
 		if err := w.processAll(ctx); err != nil {
 			return err
 		}
+		w.tellState()
+		if err := w.keepOffsets(ctx); err != nil {
+			return err
+		}
+		w.purge(ctx)
 	}
 }
 
@@ -52,7 +63,9 @@ func (w *Worker) finish(ctx context.Context) error {
 	if err := w.sealIfMoved(ctx); err != nil {
 		return err
 	}
-	return w.collect(ctx, true)
+	err := w.collect(ctx, true)
+	failpoint.Hit("last-commit")
+	return err
 }
 
 // processAll works on everything that waits, turn by turn, and commits when it is time.
@@ -64,6 +77,9 @@ func (w *Worker) processAll(ctx context.Context) error {
 			w.count(n, now)
 			total += n
 			if err == nil {
+				err = w.endReplay(t)
+			}
+			if err == nil {
 				err = t.punctuate(now)
 			}
 			if err == nil {
@@ -71,6 +87,9 @@ func (w *Worker) processAll(ctx context.Context) error {
 			}
 			if err != nil {
 				return w.failRunning(ctx, err)
+			}
+			if err := w.commitAlone(ctx, t); err != nil {
+				return err
 			}
 			// Many tasks, or large records, reach a bound before all have had their turn.
 			if dirty += t.store.DirtyBytes(); w.reached(dirty) {
@@ -140,9 +159,16 @@ func (w *Worker) commitIfDue(ctx context.Context) error {
 	full := w.reached(dirty) || (l.CommitRecords > 0 && w.running.records >= l.CommitRecords)
 	due := full || w.commitNow || (!w.running.started.IsZero() && now.Sub(w.running.started) >= l.CommitInterval)
 	if !due {
-		return w.commitIdle(ctx, now)
+		w.commitIdle(now)
+		w.writeSeeds(ctx)
+		return nil
 	}
 	if w.sealed != nil && full {
+		if err := w.collect(ctx, true); err != nil {
+			return err
+		}
+	}
+	if w.sealed == nil && w.seedTurn && w.writeSeeds(ctx) && full {
 		if err := w.collect(ctx, true); err != nil {
 			return err
 		}
@@ -155,24 +181,30 @@ func (w *Worker) commitIfDue(ctx context.Context) error {
 
 // commitIdle commits positions that moved without a record (behind transaction markers), and
 // those that did not move for a long time, so that the broker does not expire them.
-func (w *Worker) commitIdle(ctx context.Context, now time.Time) error {
+func (w *Worker) commitIdle(now time.Time) {
 	if w.sealed != nil || !w.running.started.IsZero() {
-		return nil
+		return
 	}
 	for _, t := range w.tasks {
 		if t.moved() || now.Sub(t.lastCommit) >= w.cfg.Limits.IdleCommitInterval {
 			w.running.started = now // commits when the interval is over
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
-// sealIfMoved seals the running interval and starts its commit.
+// sealIfMoved seals the running interval and starts its commit. What tables hold back belongs into
+// the interval, and may make outputs.
 func (w *Worker) sealIfMoved(ctx context.Context) error {
+	for _, t := range w.tasks {
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
 	if err := w.sendDirect(ctx); err != nil {
 		return err
 	}
+	failpoint.Hit("processed")
 	iv, now := w.running, w.now()
 	for _, t := range w.tasks {
 		if !t.moved() && now.Sub(t.lastCommit) < w.cfg.Limits.IdleCommitInterval {
@@ -183,6 +215,7 @@ func (w *Worker) sealIfMoved(ctx context.Context) error {
 			return err
 		}
 		t.lastCommit = now
+		w.tellOutlived(t)
 		iv.tasks = append(iv.tasks, s)
 	}
 	w.commitNow = false
@@ -214,7 +247,16 @@ func (w *Worker) collect(ctx context.Context, wait bool) error {
 			return nil
 		}
 	}
+	return w.take(ctx, res)
+}
+
+// take ends the sealed interval with what became of it.
+func (w *Worker) take(ctx context.Context, res commitResult) error {
 	w.sealed = nil
+	if p := res.interval.seed; p != nil {
+		w.pieceEnded(p, res.err)
+		return res.err
+	}
 	if res.err != nil && !res.transacted && kafka.IsClass(res.err, kafka.ClassInDoubt) {
 		res = w.resolve(ctx, res)
 	}
@@ -225,6 +267,7 @@ func (w *Worker) collect(ctx context.Context, wait bool) error {
 		s.task.store.Release(s.sealed)
 	}
 	w.commits++
+	w.seedTurn = true
 	w.status.committed(res)
 	return nil
 }

@@ -24,6 +24,17 @@ type Metadata struct {
 	StreamTime int64
 	// Sources and Stores are what the commit covered, sorted by Name.
 	Sources, Stores []Covered
+	// Starts says of each store without a changelog which record of this one partition was the first
+	// that it could hold, sorted by Name. A store that is not in it began nobody knows where.
+	Starts []StoreStart
+}
+
+// StoreStart is where a store without a changelog began in a source partition.
+type StoreStart struct {
+	// Name hashes the store's name.
+	Name uint32
+	// Offset of the first record.
+	Offset int64
 }
 
 // Covered is a source topic or store, by four bytes of hash each.
@@ -38,6 +49,7 @@ const (
 	kafkaStreamsMagic = 1 // partition time, 8 bytes; Kafka Streams ignores what follows
 	metadataMagic     = 'T'
 	metadataVersion   = 1
+	startsVersion     = 2    // 1 with Starts behind; written only where there are some
 	maxMetadata       = 4096 // the broker's default offset.metadata.max.bytes
 )
 
@@ -75,7 +87,11 @@ func (m Metadata) Encode() (string, error) {
 	b := make([]byte, 0, 64)
 	b = append(b, kafkaStreamsMagic)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.PartitionTime))
-	b = append(b, metadataMagic, metadataVersion)
+	version := byte(metadataVersion)
+	if len(m.Starts) > 0 {
+		version = startsVersion
+	}
+	b = append(b, metadataMagic, version)
 	b = binary.AppendVarint(b, m.ID.Epoch)
 	b = binary.AppendVarint(b, m.ID.Number)
 	b = binary.AppendVarint(b, m.StreamTime)
@@ -86,6 +102,9 @@ func (m Metadata) Encode() (string, error) {
 			b = binary.BigEndian.AppendUint32(b, c.Name)
 			b = binary.BigEndian.AppendUint32(b, c.Topic)
 		}
+	}
+	if version == startsVersion {
+		b = appendStarts(b, m.Starts)
 	}
 	s := base64.StdEncoding.EncodeToString(b)
 	if len(s) > maxMetadata {
@@ -108,12 +127,16 @@ func DecodeMetadata(s string) (Metadata, error) {
 	if kafkaStreams != kafkaStreamsMagic || len(b) < 2 || b[0] != metadataMagic {
 		return m, ErrForeignMetadata
 	}
-	if b[1] != metadataVersion {
-		return m, fmt.Errorf("offset metadata has version %d, this program knows %d: a newer Tidemark wrote it", b[1], metadataVersion)
+	version := b[1]
+	if version != metadataVersion && version != startsVersion {
+		return m, fmt.Errorf("offset metadata has version %d, this program knows %d: a newer Tidemark wrote it", version, startsVersion)
 	}
 	d := decoder{b: b[2:]}
 	m.ID.Epoch, m.ID.Number, m.StreamTime = d.varint(), d.varint(), d.varint()
 	m.Sources, m.Stores = d.covered(), d.covered()
+	if version == startsVersion {
+		m.Starts = d.starts()
+	}
 	if d.bad || len(d.b) != 0 {
 		return m, fmt.Errorf("offset metadata %q is damaged", s)
 	}

@@ -60,7 +60,7 @@ func TestMetadataOfOthers(t *testing.T) {
 			t.Errorf("partition time %d", m.PartitionTime)
 		}
 	}
-	newer := base64.StdEncoding.EncodeToString([]byte("\x01\x00\x00\x00\x00\x00\x00\x01\x02T\x02"))
+	newer := base64.StdEncoding.EncodeToString([]byte("\x01\x00\x00\x00\x00\x00\x00\x01\x02T\x03"))
 	if _, err := DecodeMetadata(newer); err == nil || errors.Is(err, ErrForeignMetadata) || !strings.Contains(err.Error(), "newer Tidemark") {
 		t.Errorf("newer version: %v", err)
 	}
@@ -98,6 +98,7 @@ func FuzzDecodeMetadata(f *testing.F) {
 
 func FuzzDecodeChangeHeader(f *testing.F) {
 	f.Add(ChangeHeader{Kind: ChangeCommit, ID: statestore.CommitID{Epoch: 3, Number: 4}, Source: 5, Position: 6}.Append(nil))
+	f.Add(ChangeHeader{Kind: ChangeCommit, ID: statestore.CommitID{Epoch: 3, Number: 4}, Source: 5, Position: 6, Schema: 300}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := decodeChangeHeader(b)
 		if err != nil {
@@ -114,7 +115,19 @@ func TestChangeHeaderBytes(t *testing.T) {
 	if got, want := string(h.Append(nil)), "\x01\x01\x02\x01\x01\x02\x03\x04\x80\x01"; got != want {
 		t.Errorf("got %x, want %x", got, want)
 	}
-	if _, err := decodeChangeHeader([]byte{2, 1}); err == nil || !strings.Contains(err.Error(), "newer") {
+	h.Schema = 300
+	if got, want := string(h.Append(nil)), "\x02\x01\x02\x01\x01\x02\x03\x04\x80\x01\xac\x02"; got != want {
+		t.Errorf("with a schema version: got %x, want %x", got, want)
+	}
+	if again, err := decodeChangeHeader(h.Append(nil)); err != nil || again != h {
+		t.Errorf("%+v became %+v, %v", h, again, err)
+	}
+	for _, bad := range []string{"\x02\x01\x02\x01\x01\x02\x03\x04\x80\x01", "\x02\x01\x02\x01\x01\x02\x03\x04\x80\x01\x00", "\x02\x01\x02\x01\x01\x02\x03\x04\x80\x01\xff\xff\xff\xff\xff\x0f"} {
+		if _, err := decodeChangeHeader([]byte(bad)); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%x: %v; want damaged", bad, err)
+		}
+	}
+	if _, err := decodeChangeHeader([]byte{3, 1}); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("newer version: %v", err)
 	}
 }

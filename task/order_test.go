@@ -21,7 +21,7 @@ func (w *world) started(seen *[]string) *Task {
 		*seen = append(*seen, fmt.Sprint(r.Topic, r.Timestamp))
 		return r.Timestamp, nil
 	}
-	env := processor.Env{TaskID: t.id, Store: t.store.KeyValue, Now: time.Now, ExtractTimestamp: t.cfg.ExtractTimestamp,
+	env := processor.Env{TaskID: t.id, Stores: t.store, Now: time.Now, ExtractTimestamp: t.cfg.ExtractTimestamp,
 		Send: func(processor.Output) error { return nil }, Commit: func() {}}
 	var err error
 	if t.inst, err = t.sub.NewInstance(env, time.Time{}); err != nil {
@@ -131,4 +131,33 @@ func TestThrottle(t *testing.T) {
 	q.pop(2)
 	step("resume [a-0]")
 	step("")
+}
+
+// A backlog is merged by timestamp whatever comes first: what is known to be at the broker is
+// waited for, also without MaxTaskIdle. Offsets without records (markers) end the wait too.
+func TestOrderOfABacklog(t *testing.T) {
+	w := newWorld(t)
+	var seen []string
+	task := w.started(&seen)
+	now := time.UnixMilli(1_000_000)
+	run := func(want int) {
+		t.Helper()
+		if n, err := task.process(turnRecords, now); n != want || err != nil {
+			t.Fatalf("%d records, %v; want %d", n, err, want)
+		}
+	}
+	task.queue(inA).known, task.queue(inB).known = 2, 3
+	w.offer(inA, 5, 7)
+	run(0)
+	w.offer(inB, 3)
+	run(1) // b 3; then b is empty again, and two offsets are to come
+	w.offer(inB, 6)
+	run(2) // a 5, b 6
+	task.queue(inB).offer(&kafka.Fetched{TopicPartition: inB, Next: 3})
+	run(1)
+	w.offer(inB, 1) // behind what was known nothing is waited for
+	run(1)
+	if got, want := strings.Join(slices.Compact(seen), " "), "a5 b3 b6 a7 b1"; got != want {
+		t.Errorf("order %s, want %s", got, want)
+	}
 }

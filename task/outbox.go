@@ -105,8 +105,7 @@ func (o *outbox) drop() {
 
 // recycle takes a slab back; any goroutine may call it.
 func (o *outbox) recycle(s *slab) {
-	clear(s.records)
-	clear(s.headers)
+	clear(s.headers) // their keys are the user's; the records refer to the slab alone, and pin nothing
 	s.records, s.bytes, s.headers = s.records[:0], s.bytes[:0], s.headers[:0]
 	if cap(s.bytes) > slabBytes {
 		return

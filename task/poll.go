@@ -37,13 +37,16 @@ func (w *Worker) pollOnce(ctx context.Context) error {
 func (w *Worker) pollTimeout() time.Duration {
 	now := w.now()
 	wait := idlePoll
+	if w.seedsBeside() {
+		wait = seedPoll
+	}
 	for _, t := range w.tasks {
 		for _, q := range t.queues {
 			if q.len() > 0 {
 				wait = min(wait, shortPoll) // the task waits for another partition
 			}
 		}
-		if at, ok := t.inst.NextWallClock(); ok {
+		if at, ok := t.inst.NextWallClock(); ok && t.replay == nil {
 			wait = min(wait, at.Sub(now))
 		}
 	}
@@ -70,18 +73,30 @@ func (w *Worker) throttle(q *queue) {
 	}
 }
 
-// partitionError gives the error of a source partition its full text.
+// partitionError ends the task that reads a source partition, or has it go on where the log starts, if that is the choice.
 func (w *Worker) partitionError(ctx context.Context, q *queue, err error) error {
 	if !kafka.IsClass(err, kafka.ClassOffsetOutOfRange) {
 		return fmt.Errorf("read %v: %w", q.tp, err)
 	}
-	id := w.taskOf(q).id
-	start, lerr := w.cfg.Admin.ListOffsets(ctx, kafka.Earliest, q.tp)
-	if lerr != nil || start[q.tp] <= q.fetched {
-		return &Error{Task: id, Err: fmt.Errorf("read %v at offset %d: %w", q.tp, q.fetched, err)}
+	t := w.taskOf(q)
+	starts, lerr := w.cfg.Admin.ListOffsets(ctx, kafka.Earliest, q.tp)
+	start := starts[q.tp]
+	if lerr != nil || start <= q.fetched {
+		return &Error{Task: t.id, Err: fmt.Errorf("read %v at offset %d: %w", q.tp, q.fetched, err)}
 	}
-	return &Error{Task: id, Err: fmt.Errorf("read %v: %d records are gone: the group's offset is %d, the log starts at %d; reset the group's offset to accept the loss: %w",
-		q.tp, start[q.tp]-q.fetched, q.fetched, start[q.tp], err)}
+	if w.cfg.WhileRunning != AcceptReset || t.replay != nil {
+		return &Error{Task: t.id, Err: fmt.Errorf("%w: %w", recordsGone(q.tp, "what was read next", q.fetched, start), err)}
+	}
+	w.tellSkipped(t, q.tp, q.fetched, start)
+	if err := w.consumer.Unassign(q.tp); err != nil {
+		return fmt.Errorf("unassign %v: %w", q.tp, err)
+	}
+	if err := w.consumer.Assign(ctx, map[kafka.TopicPartition]int64{q.tp: start}); err != nil {
+		return fmt.Errorf("assign %v: %w", q.tp, err)
+	}
+	q.paused = false
+	q.offer(&kafka.Fetched{TopicPartition: q.tp, Next: start})
+	return nil
 }
 
 func (w *Worker) taskOf(q *queue) *Task {

@@ -19,6 +19,7 @@ type queue struct {
 
 	position      int64 // next offset to process
 	fetched       int64 // the consumer's position: where position jumps when the queue is drained
+	known         int64 // the end of the partition at the take-over; records up to there will come
 	partitionTime int64 // largest timestamp processed, -1 for none
 	headTime      int64 // timestamp of the head, when headKnown
 	headKnown     bool

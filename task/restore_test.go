@@ -61,7 +61,7 @@ func newRestoring(t *testing.T) *restoringWorker {
 	cfg.Started, cfg.Logger = r.member, slog.New(slog.DiscardHandler)
 	cfg.Member = func() kafka.Member { return r.member }
 	r.w = NewWorker(cfg, nil)
-	r.w.consumer = r.feed
+	r.w.consumer, r.task.cfg = r.feed, &r.w.cfg
 	r.plan = r.compare()
 	tp := r.task.changelog("counts")
 	if err := r.plan.bound(map[kafka.TopicPartition]int64{}, map[kafka.TopicPartition]int64{tp: 60}); err != nil {
@@ -78,7 +78,19 @@ func newRestoring(t *testing.T) *restoringWorker {
 	return r
 }
 
-func (r *restoringWorker) restore() error { return r.w.restore(r.t.Context(), []*plan{r.plan}) }
+func (r *restoringWorker) restore() (err error) {
+	x := newRestoration(r.w)
+	defer func() { err = errors.Join(err, x.end()) }()
+	if err := x.add(r.plan); err != nil {
+		return err
+	}
+	for !x.over() {
+		if err := x.step(r.t.Context()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (r *restoringWorker) at() statestore.Offset { return r.task.store.CommittedOffsets()["counts"] }
 

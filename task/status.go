@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,12 +34,20 @@ type TaskStatus struct {
 	Committed map[kafka.TopicPartition]int64
 	// Changelog are the changelog offsets in the store, by store.
 	Changelog map[string]statestore.Offset
-	CommitID  statestore.CommitID
+	// Durable are those that are on the disk for certain: a crash of the machine takes the store back to them.
+	Durable  map[string]statestore.Offset
+	CommitID statestore.CommitID
 	// Dropped counts records that were not processed because of their timestamp or an
 	// operator's rule.
 	Dropped int64
 	// Restore is the progress of each store's restore; empty when none was needed.
 	Restore []RestoreStatus
+	// Replay is the progress of a replay for stores without a changelog.
+	Replay ReplayStatus
+	// Repaired are stores that did not fit their changelogs when the task was taken over.
+	Repaired []Repair
+	// Failed is why the task was closed while the others go on; nil if it was not. See [KeepOthers].
+	Failed error
 }
 
 // Found is what a take-over met.
@@ -53,25 +62,14 @@ type Found struct {
 	WALBytes int64
 }
 
-// RestoreStatus is the progress of one store's restore.
-type RestoreStatus struct {
-	Store     string
-	Changelog kafka.TopicPartition
-	// From and End are offsets: restored is [From, Next) of [From, End).
-	From, Next, End int64
-	// Records counts those applied; offsets have holes.
-	Records int64
-	Started time.Time
-	Took    time.Duration // once it is finished
-}
-
-// statusBoard is what the worker's goroutine writes and others read.
+// statusBoard is what the worker's goroutine and those beside it write, and others read.
 type statusBoard struct {
 	processed atomic.Int64
 	changed   func()
 
-	mu sync.Mutex
-	s  Status
+	mu     sync.Mutex
+	s      Status
+	stores map[processor.TaskID]*statestore.TaskStore // of the tasks in s that were brought to their start
 }
 
 // Status gives the present snapshot. Anyone may call it.
@@ -84,6 +82,9 @@ func (w *Worker) Status() Status {
 	s.Tasks = append([]TaskStatus(nil), s.Tasks...)
 	for i := range s.Tasks {
 		s.Tasks[i].Restore = append([]RestoreStatus(nil), s.Tasks[i].Restore...)
+		if store := w.status.stores[s.Tasks[i].ID]; store != nil {
+			s.Tasks[i].Durable = store.DurableOffsets()
+		}
 	}
 	return s
 }
@@ -106,10 +107,37 @@ func (b *statusBoard) update(f func(*Status)) {
 
 func (b *statusBoard) state(s string) { b.update(func(x *Status) { x.State = s }) }
 
-func (b *statusBoard) closed() { b.update(func(x *Status) { x.State = "closed" }) }
+// closed lets go of the stores too, whose caches would live as long as the status.
+func (b *statusBoard) closed() { b.update(func(x *Status) { x.State, b.stores = "closed", nil }) }
 
 func (b *statusBoard) task(id processor.TaskID, f func(*TaskStatus)) {
 	b.update(func(s *Status) { f(s.task(id)) })
+}
+
+// opened says which store the task has, which is asked for what is durable.
+func (b *statusBoard) opened(id processor.TaskID, store *statestore.TaskStore) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stores == nil {
+		b.stores = map[processor.TaskID]*statestore.TaskStore{}
+	}
+	b.stores[id] = store
+}
+
+// failed lets go of the store of a task that was closed; what else is known of the task stays.
+func (b *statusBoard) failed(id processor.TaskID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.stores, id)
+}
+
+func (b *statusBoard) forget(ids []processor.TaskID) {
+	b.update(func(s *Status) {
+		for _, id := range ids {
+			delete(b.stores, id)
+		}
+		s.Tasks = slices.DeleteFunc(s.Tasks, func(t TaskStatus) bool { return slices.Contains(ids, t.ID) })
+	})
 }
 
 func (s *Status) task(id processor.TaskID) *TaskStatus {

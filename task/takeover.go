@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/failpoint"
 	"github.com/tidemark-streams/tidemark/kafka"
-	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/statestore"
 )
 
@@ -20,82 +20,239 @@ var errStopped = errors.New("stopped")
 // means that the last owner's commit became visible late; one owner has one commit in flight.
 const maxOffsetChanges = 5
 
-// takeOver brings all tasks of the worker from wherever they are to their first record. The
-// order is what makes it right:
+// takeOver brings the tasks of the worker from wherever they are to their first record. The
+// order is what makes it right, for each task:
 //
-//  1. whoever held the tasks before is done: the transactional ids are initialised (Run), and
+//  1. whoever held the task before is done: the transactional ids are initialised (Run), and
 //     the group knows no other member by our name;
 //  2. the group's offsets, *require stable*: an open transaction of the last owner that holds
-//     offsets is waited for;
+//     offsets is waited for; an answer that lacks some which should be there is asked for again (groupOffsets);
 //  3. the changelogs' high watermark, then restore read_committed until the position is there:
 //     right after an answered commit the read_committed end may be short of it;
 //  4. the group's offsets again: if they changed, a commit became visible in between: back to 2;
-//  5. the comparison, and only then the first record (T7).
+//  5. the comparison, the commit of the new epoch, and only then the first record (T7).
+//
+// Tasks with much to restore, or whose stores are to be written into their changelogs, go through steps 2 to 4 beside
+// the loop, and are absorbed by it for the last one.
 func (w *Worker) takeOver(ctx context.Context) error {
 	w.status.state("restoring")
-	group, err := w.groupOffsets(ctx)
+	plans, err := w.survey(ctx, w.tasks)
 	if err != nil {
 		return err
 	}
-	var plans []*plan
-	for changes := 0; ; changes++ {
-		if plans, err = w.compareAll(ctx, group); err != nil {
-			return err
-		}
-		if err := w.restore(ctx, plans); err != nil {
-			return err
-		}
-		again, err := w.groupOffsets(ctx)
-		if err != nil {
-			return err
-		}
-		if maps.Equal(group, again) {
-			break
-		}
-		if changes == maxOffsetChanges {
-			return fmt.Errorf("%w: the group's offsets changed %d times during the take-over: another process commits for group %s", ErrLost, changes, w.cfg.AppID)
-		}
-		group = again
-	}
-	failpoint.Hit("restored")
-	if err := w.resolvePositions(ctx, plans); err != nil {
+	ready, err := w.bringNow(ctx, w.splitLong(ctx, plans))
+	if err != nil {
 		return err
 	}
-	if err := w.commitInitial(ctx, plans); err != nil {
+	ready = w.splitUnseeded(ctx, ready)
+	if err := w.learnEnds(ctx, w.tasks); err != nil {
 		return err
 	}
-	return w.startTasks(ctx, plans)
+	if err := w.commitEpochs(ctx, ready); err != nil {
+		return err
+	}
+	return w.startTasks(ctx, ready)
 }
 
-func (w *Worker) groupOffsets(ctx context.Context) (got map[kafka.TopicPartition]kafka.CommittedOffset, err error) {
-	var tps []kafka.TopicPartition
-	for tp := range w.queues {
-		tps = append(tps, tp)
+// splitLong has the long restores done beside the loop, and, so that these do not wait for them, the writing of changelogs, and
+// gives the other plans.
+func (w *Worker) splitLong(ctx context.Context, plans []*plan) (short []*plan) {
+	var long, seeds []*plan
+	for _, p := range plans {
+		switch {
+		case p.unseeded():
+			seeds = append(seeds, p)
+			w.remove(p.task)
+		case p.remaining() > int64(w.cfg.Limits.ShortRestore):
+			long = append(long, p)
+			w.remove(p.task)
+		default:
+			short = append(short, p)
+		}
 	}
-	err = w.retry(ctx, "read the group's offsets", func(ctx context.Context) error {
-		got, err = w.cfg.Admin.CommittedOffsets(ctx, w.cfg.AppID, tps...)
-		return err
+	w.restoreBeside(ctx, long)
+	w.restoreBeside(ctx, seeds)
+	return short
+}
+
+// splitUnseeded hands on those plans of which it was found out late that changelogs are to be written: the group's
+// offsets had changed. They are made anew, since these have been restored.
+func (w *Worker) splitUnseeded(ctx context.Context, plans []*plan) (ready []*plan) {
+	var tasks []*Task
+	for _, p := range plans {
+		if p.unseeded() {
+			tasks = append(tasks, p.task)
+			w.remove(p.task)
+		} else {
+			ready = append(ready, p)
+		}
+	}
+	w.bringBeside(ctx, tasks, nil)
+	return ready
+}
+
+// survey is step 2, and plans each task by it.
+func (w *Worker) survey(ctx context.Context, tasks []*Task) ([]*plan, error) {
+	group, err := w.groupOffsets(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	return w.compareAll(ctx, tasks, group)
+}
+
+// bringAll is steps 2 to 4 for all tasks, and returns when they are through.
+func (w *Worker) bringAll(ctx context.Context) ([]*plan, error) {
+	plans, err := w.survey(ctx, w.tasks)
+	if err != nil {
+		return nil, err
+	}
+	return w.bringNow(ctx, plans)
+}
+
+// bringNow is steps 3 and 4, with the positions resolved.
+func (w *Worker) bringNow(ctx context.Context, plans []*plan) (all []*plan, err error) {
+	err = w.bring(ctx, plans, func(ready []*plan) error {
+		all = append(all, ready...)
+		return nil
 	})
-	return got, err
+	if err != nil {
+		return nil, err
+	}
+	return all, w.resolvePositions(ctx, all)
+}
+
+// bring is steps 3 and 4: it restores what the plans say, and calls ready with those that are
+// through, as soon as they are.
+func (w *Worker) bring(ctx context.Context, plans []*plan, ready func([]*plan) error) (err error) {
+	r := newRestoration(w)
+	defer func() {
+		if eerr := r.end(); err == nil {
+			err = eerr
+		}
+	}()
+	if err := r.add(plans...); err != nil {
+		return err
+	}
+	for {
+		for len(r.done) > 0 {
+			settled, err := w.settle(ctx, r)
+			if err != nil {
+				return err
+			}
+			if len(settled) > 0 {
+				failpoint.Hit("restored")
+				if err := ready(settled); err != nil {
+					return err
+				}
+			}
+		}
+		if r.over() {
+			return nil
+		}
+		if err := r.step(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// settle is step 4 for the plans that are restored. It gives those whose offsets are still the same;
+// the others are planned again.
+func (w *Worker) settle(ctx context.Context, r *restoration) (settled []*plan, err error) {
+	done := r.take()
+	tasks := make([]*Task, 0, len(done))
+	for _, p := range done {
+		tasks = append(tasks, p.task)
+	}
+	group, err := w.groupOffsets(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	changes := map[*Task]int{}
+	tasks = tasks[:0]
+	for _, p := range done {
+		if maps.Equal(p.read, p.task.committedOf(group)) {
+			settled = append(settled, p)
+			continue
+		}
+		if p.changes == maxOffsetChanges {
+			return nil, p.besideAnother(group)
+		}
+		changes[p.task] = p.changes + 1
+		tasks = append(tasks, p.task)
+	}
+	if len(tasks) == 0 {
+		return settled, nil
+	}
+	again, err := w.compareAll(ctx, tasks, group)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range again {
+		p.changes = changes[p.task]
+	}
+	return settled, r.add(again...)
+}
+
+// besideAnother is the error of a task whose offsets never stand still. Nothing heals that: who goes on would only be fenced
+// by the other, and fence it, for ever.
+func (p *plan) besideAnother(group map[kafka.TopicPartition]kafka.CommittedOffset) error {
+	t := p.task
+	who := "none: they carry none any more"
+	var last statestore.CommitID
+	for tp, o := range t.committedOf(group) {
+		if m, err := DecodeMetadata(o.Metadata); err != nil {
+			who = fmt.Sprintf("none: that of %v, %d, carries none", tp, o.Offset)
+			break
+		} else if m.ID.Compare(last) >= 0 {
+			last, who = m.ID, m.ID.String()
+		}
+	}
+	return &Error{Task: t.id, Err: fmt.Errorf("%w: the group's offsets of %v changed %d times during the take-over, the commit id of the last is %s; another process commits for group %s: stop it, and start again",
+		ErrForeignCommit, t.partitions(), p.changes+1, who, t.cfg.group())}
+}
+
+// committedOf gives the group's offsets of the task's sources.
+func (t *Task) committedOf(group map[kafka.TopicPartition]kafka.CommittedOffset) map[kafka.TopicPartition]kafka.CommittedOffset {
+	own := map[kafka.TopicPartition]kafka.CommittedOffset{}
+	for _, q := range t.queues {
+		if o, ok := group[q.tp]; ok {
+			own[q.tp] = o
+		}
+	}
+	return own
 }
 
 // compareAll plans every task, and checks the plans against the changelogs' ends.
-func (w *Worker) compareAll(ctx context.Context, group map[kafka.TopicPartition]kafka.CommittedOffset) ([]*plan, error) {
+func (w *Worker) compareAll(ctx context.Context, tasks []*Task, group map[kafka.TopicPartition]kafka.CommittedOffset) ([]*plan, error) {
+	failpoint.Hit("offsets-read")
 	var plans []*plan
-	var changelogs []kafka.TopicPartition
-	for _, t := range w.tasks {
+	for _, t := range tasks {
 		p, err := t.compare(group)
 		if err != nil {
 			return nil, &Error{Task: t.id, Err: err}
 		}
-		w.status.task(t.id, func(s *TaskStatus) { s.Found = p.found() })
+		p.read = t.committedOf(group)
 		plans = append(plans, p)
+	}
+	if err := w.reachInputs(ctx, plans); err != nil {
+		return nil, err
+	}
+	var changelogs []kafka.TopicPartition
+	for _, p := range plans {
+		t := p.task
+		w.status.task(t.id, func(s *TaskStatus) { s.Found = p.found() })
 		for _, s := range p.stores {
 			changelogs = append(changelogs, s.tp)
+		}
+		for _, k := range p.kept {
+			changelogs = append(changelogs, k.tp)
 		}
 		for _, name := range p.empty {
 			changelogs = append(changelogs, t.changelog(name))
 		}
+	}
+	if err := w.prepareReplays(ctx, plans); err != nil {
+		return nil, err
 	}
 	if len(changelogs) == 0 {
 		return plans, nil
@@ -107,6 +264,9 @@ func (w *Worker) compareAll(ctx context.Context, group map[kafka.TopicPartition]
 	for _, p := range plans {
 		if err := p.bound(starts, ends); err != nil {
 			return nil, &Error{Task: p.task.id, Err: err}
+		}
+		if err := w.guardTombstones(ctx, p, starts); err != nil {
+			return nil, err
 		}
 	}
 	return plans, nil
@@ -139,172 +299,34 @@ func (w *Worker) logBounds(ctx context.Context, tps []kafka.TopicPartition) (sta
 // bound gives each restore its first and last offset. An offset outside the log concerns that
 // store only: it is restored from the start, into an empty store, never over old data.
 func (p *plan) bound(starts, ends map[kafka.TopicPartition]int64) error {
+	p.seedKept(starts, ends)
 	for _, name := range p.empty {
+		if p.task.cfg.OnConflict == AcceptReset {
+			p.acceptChangelog(name)
+			continue
+		}
 		if tp := p.task.changelog(name); starts[tp] != ends[tp] {
-			return fmt.Errorf("%w: changelog %v holds offsets %d to %d, but the group's offsets do not know store %s; delete the topic if its content is not wanted", ErrOffsetsLost, tp, starts[tp], ends[tp], name)
+			return fmt.Errorf("%w: changelog %v holds offsets %d to %d, but the group's offsets do not know store %s; choose accept-reset to restore it, or delete the topic if its content is not wanted", ErrOffsetsLost, tp, starts[tp], ends[tp], name)
 		}
 	}
 	for _, s := range p.stores {
 		from, ok := s.from.Next()
 		if !ok || from < starts[s.tp] || from > ends[s.tp] {
+			if s.still && ok && from > ends[s.tp] { // the store is the truth
+				p.seed(s.name, s.tp, fmt.Sprintf("the changelog ends at %d, before the store's offset %d", ends[s.tp], from), starts[s.tp], ends[s.tp])
+				continue
+			}
+			if s.still && (ok || starts[s.tp] != ends[s.tp]) {
+				return fmt.Errorf("use-store is not possible: store %s is at offset %v of changelog %v, which holds %d to %d: the broker lost data of it too; choose accept-reset, or reset the application", s.name, s.from, s.tp, starts[s.tp], ends[s.tp])
+			}
 			if ok && !s.clear {
-				s.clear, s.why = true, "the stored offset does not fit the changelog"
+				s.clear, s.keep = true, true
+				s.why = fmt.Sprintf("the stored offset %d does not fit the changelog, which holds %d to %d", from, starts[s.tp], ends[s.tp])
 			}
 			from = starts[s.tp]
 		}
 		s.status = RestoreStatus{Store: s.name, Changelog: s.tp, From: from, Next: from, End: ends[s.tp], Started: time.Now()}
 	}
+	p.stores = slices.DeleteFunc(p.stores, func(s *storePlan) bool { return p.seeding(s.name) })
 	return nil
-}
-
-// resolvePositions decides where each source partition starts: at the group's offset, or, for
-// one without, at the configured start position.
-func (w *Worker) resolvePositions(ctx context.Context, plans []*plan) error {
-	var fresh []kafka.TopicPartition
-	for _, p := range plans {
-		fresh = append(fresh, p.fresh...)
-	}
-	var starts map[kafka.TopicPartition]int64
-	if len(fresh) > 0 {
-		err := w.retry(ctx, "resolve start positions", func(ctx context.Context) (err error) {
-			starts, err = w.cfg.Admin.ListOffsets(ctx, w.cfg.Start.Spec, fresh...)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for _, p := range plans {
-		p.position(starts)
-	}
-	return nil
-}
-
-func (p *plan) position(starts map[kafka.TopicPartition]int64) {
-	t := p.task
-	t.streamTime = t.store.StreamTime()
-	for _, q := range t.queues {
-		if o, ok := p.group[q.tp]; ok {
-			m := p.meta[q.tp]
-			q.position, q.partitionTime = o.Offset, m.PartitionTime
-			t.streamTime = max(t.streamTime, m.StreamTime, m.PartitionTime)
-		} else {
-			q.position = starts[q.tp]
-		}
-		q.fetched = q.position
-	}
-	// Never backwards, whatever was lost: the store, the group's metadata or the changelog.
-	t.epoch = 1 + max(t.epoch, t.store.CommitID().Epoch, p.id.Epoch)
-	t.number = 0
-}
-
-// commitInitial commits the positions of tasks that have none with an id yet, before the
-// first poll: otherwise a group that starts at the end would lose what arrives before its
-// first commit.
-func (w *Worker) commitInitial(ctx context.Context, plans []*plan) error {
-	var offsets []kafka.CommittedOffset
-	for _, p := range plans {
-		if !p.initial {
-			continue
-		}
-		p.id = statestore.CommitID{Epoch: p.task.epoch}
-		o, err := p.task.offsets(p.id)
-		if err != nil {
-			return err
-		}
-		offsets = append(offsets, o...)
-	}
-	if len(offsets) == 0 {
-		return nil
-	}
-	txn := w.txn
-	if err := txn.Begin(); err != nil {
-		return fmt.Errorf("begin transaction: %w", err)
-	}
-	if err := w.sendOffsets(ctx, offsets); err != nil {
-		return err
-	}
-	cctx, cancel := context.WithTimeout(ctx, w.cfg.Limits.RetryTimeout)
-	defer cancel()
-	if err := txn.Commit(cctx); err != nil {
-		return fmt.Errorf("commit the start positions: %w", err)
-	}
-	failpoint.Hit("start-committed")
-	return nil
-}
-
-// startTasks makes the stores complete at the group's commit, builds the running copies and
-// assigns the sources.
-func (w *Worker) startTasks(ctx context.Context, plans []*plan) error {
-	from := map[kafka.TopicPartition]int64{}
-	for _, p := range plans {
-		if err := w.startTask(p); err != nil {
-			var failed *Error
-			if errors.As(err, &failed) {
-				return err
-			}
-			return &Error{Task: p.task.id, Err: err}
-		}
-		for _, q := range p.task.queues {
-			from[q.tp] = q.position
-			p.task.sealedAt[q.tp] = q.position
-		}
-	}
-	if err := w.consumer.Assign(ctx, from); err != nil {
-		return fmt.Errorf("assign sources: %w", err)
-	}
-	return nil
-}
-
-func (w *Worker) startTask(p *plan) (err error) {
-	t := p.task
-	complete, err := t.complete()
-	if err != nil {
-		return err
-	}
-	if !complete || t.store.CommitID() != p.id || len(p.stores) > 0 {
-		progress := statestore.Progress{ID: p.id, StreamTime: t.streamTime}
-		for _, q := range t.queues {
-			progress.Positions = append(progress.Positions, statestore.Position{Topic: q.tp.Topic, Partition: q.tp.Partition, Next: q.position})
-		}
-		next := map[string]statestore.Offset{}
-		for _, s := range p.stores {
-			next[s.name] = statestore.At(s.status.Next)
-		}
-		if err := t.store.Complete(progress, next); err != nil {
-			return fmt.Errorf("complete restore: %w", err)
-		}
-	}
-	t.lastCommit = w.now()
-	send := func(o processor.Output) error {
-		t.wrote = true
-		t.out += len(o.Key) + len(o.Value) + recordOverhead
-		return w.send(o)
-	}
-	env := processor.Env{TaskID: t.id, Store: t.store.KeyValue, Send: send, Commit: func() { w.commitNow = true }, Now: w.now,
-		Dropped: t.drops(w.log), ExtractTimestamp: w.cfg.ExtractTimestamp}
-	streamTime := time.Time{}
-	if t.streamTime >= 0 {
-		streamTime = time.UnixMilli(t.streamTime)
-	}
-	t.inst, err = t.sub.NewInstance(env, streamTime)
-	w.status.task(t.id, func(s *TaskStatus) {
-		s.CommitID, s.Changelog = t.store.CommitID(), t.store.CommittedOffsets()
-		s.Committed = map[kafka.TopicPartition]int64{}
-		for _, q := range t.queues {
-			s.Committed[q.tp] = q.position
-		}
-	})
-	return err
-}
-
-// complete tells whether every store holds all that its commit says.
-func (t *Task) complete() (bool, error) {
-	stores, err := t.stores()
-	for _, s := range stores {
-		if !s.Complete {
-			return false, err
-		}
-	}
-	return true, err
 }

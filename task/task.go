@@ -25,16 +25,30 @@ type Task struct {
 	queues    []*queue
 	idleSince time.Time // since when the task waits for records of an empty partition
 
+	// outlived are the stores of which tellOutlived has warned.
+	outlived map[string]bool
+
+	// asked: the group was asked again for the offsets that it lacks, and lacks them. Until the task runs.
+	asked bool
+
+	// seeded are the stores whose changelogs were written again to the end, until the task runs.
+	seeded map[string]seededStore
+
 	epoch      int64 // writer epoch
 	number     int64 // of the last commit sealed
 	sealedAt   map[kafka.TopicPartition]int64
 	streamTime int64
 	lastCommit time.Time
 	covered    struct{ sources, stores []Covered }
-	warm       bool // the store's cache holds all it can
-	wrote      bool // outputs, since the last seal
-	out        int  // bytes of outputs in this turn
+	warm       bool     // the store's cache holds all it can
+	keys       [][]byte // room for those to prefetch
+	wrote      bool     // outputs, since the last seal
+	out        int      // bytes of outputs in this turn
 	dropped    int64
+
+	// Of stores without a changelog: where they began, and the replay under way, if any.
+	starts map[kafka.TopicPartition][]StoreStart
+	replay *replay
 }
 
 // newTask opens the store of a task and declares its stores.
@@ -51,18 +65,39 @@ func newTask(cfg *Config, sub *processor.Subtopology, id processor.TaskID) (*Tas
 	var specs []statestore.Spec
 	for _, s := range sub.Stores {
 		changelog := cfg.Topics[ChangelogTopic(cfg.AppID, s.Name)]
-		specs = append(specs, statestore.Spec{Name: s.Name, Kind: s.Kind, Changelog: changelog.Name, ChangelogID: changelog.ID, KeySerde: s.KeySerde, ValueSerde: s.ValueSerde})
+		spec := s.Spec()
+		if s.Unlogged {
+			changelog = kafka.Topic{}
+		}
+		spec.Changelog, spec.ChangelogID = changelog.Name, changelog.ID
+		specs = append(specs, spec)
 		t.covered.stores = append(t.covered.stores, Covered{HashName(s.Name), HashTopicID(changelog.ID)})
 	}
-	store, err := cfg.OpenStore(id)
-	if err != nil {
-		return nil, fmt.Errorf("task %v: open store: %w", id, err)
+	tellMigrations(cfg.Logger, id, specs)
+	store, err := openStore(cfg, sub, id, specs)
+	if errors.Is(err, statestore.ErrCorrupt) {
+		// Damage that was found only now is recorded in the directory: opened again, it is set aside.
+		store, err = openStore(cfg, sub, id, specs)
 	}
-	if err := store.Register(specs...); err != nil {
-		return nil, errors.Join(fmt.Errorf("task %v: %w", id, err), store.Close())
+	if err != nil {
+		return nil, fmt.Errorf("task %v: %w", id, err)
 	}
 	t.store = store
 	return t, nil
+}
+
+func openStore(cfg *Config, sub *processor.Subtopology, id processor.TaskID, specs []statestore.Spec) (*statestore.TaskStore, error) {
+	store, err := cfg.OpenStore(id)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := openOwn(sub.Stores, specs, id, store.Dir()); err != nil {
+		return nil, errors.Join(err, closeStore(cfg, id, store))
+	}
+	if err := store.Register(specs...); err != nil {
+		return nil, errors.Join(err, closeStore(cfg, id, store))
+	}
+	return store, nil
 }
 
 func (t *Task) changelog(store string) kafka.TopicPartition {
@@ -79,13 +114,17 @@ func (t *Task) queue(tp kafka.TopicPartition) *queue {
 }
 
 // next chooses the queue whose head has the smallest timestamp. nil: nothing to do, or the
-// task waits (MaxTaskIdle) for a partition that has no record.
+// task waits for a partition that has no record here: for records that are known to be at the broker, else
+// for MaxTaskIdle.
 func (t *Task) next(now time.Time) (*queue, error) {
 	var best *queue
-	empty := false
+	empty, coming := false, false
 	for _, q := range t.queues {
+		if t.replay != nil && t.replay.reached(q) {
+			continue
+		}
 		if q.len() == 0 {
-			empty = true
+			empty, coming = true, coming || q.fetched < q.known
 			continue
 		}
 		if len(t.queues) == 1 {
@@ -97,6 +136,9 @@ func (t *Task) next(now time.Time) (*queue, error) {
 		if best == nil || q.headTime < best.headTime {
 			best = q
 		}
+	}
+	if coming {
+		return nil, nil
 	}
 	if best == nil || !empty || t.cfg.Limits.MaxTaskIdle == 0 {
 		t.idleSince = time.Time{}
@@ -111,29 +153,54 @@ func (t *Task) next(now time.Time) (*queue, error) {
 	return best, nil
 }
 
-func (t *Task) readHead(q *queue) (err error) {
+// readHead finds the timestamp that the head of a queue counts with.
+func (t *Task) readHead(q *queue) error {
 	if q.headKnown {
 		return nil
 	}
 	r := q.peek()
-	if t.cfg.ExtractTimestamp != nil { // it is user code
-		defer func() {
-			if p := recover(); p != nil {
-				err = t.recordError(r, fmt.Errorf("extract timestamp: panic: %v\n%s", p, debug.Stack()))
-			}
-		}()
+	var err error
+	if t.cfg.ExtractTimestamp == nil {
+		q.headTime, q.headSkip, err = t.inst.Timestamp(r, q.partitionTime)
+	} else {
+		err = t.extract(q, r)
 	}
-	if q.headTime, q.headSkip, err = t.inst.Timestamp(r); err != nil {
+	if err != nil {
 		return t.recordError(r, err)
 	}
 	q.headKnown = true
 	return nil
 }
 
-// process runs up to n records, fewer if what they write reaches a bound, and says how many.
+// extract is the part of readHead that calls user code.
+func (t *Task) extract(q *queue, r *kafka.Record) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("extract timestamp: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	q.headTime, q.headSkip, err = t.inst.Timestamp(r, q.partitionTime)
+	return err
+}
+
+// process runs up to n records, fewer if what they write reaches a bound, and says how many. A
+// panic in user code becomes an error: the process is not ours to kill.
 func (t *Task) process(n int, now time.Time) (done int, err error) {
-	l := &t.cfg.Limits
 	t.out = 0
+	if err := t.prefetch(n); err != nil {
+		return 0, err
+	}
+	var r *kafka.Record // in process
+	// One guard for all of them: a guard for each record costs several ns.
+	defer func() {
+		if r == nil {
+			return
+		}
+		if p := recover(); p != nil {
+			err = t.recordError(r, fmt.Errorf("node %s: panic: %v\n%s", t.inst.At(), p, debug.Stack()))
+		}
+	}()
+	l := &t.cfg.Limits
 	for done < n {
 		q, err := t.next(now)
 		if q == nil || err != nil {
@@ -145,8 +212,15 @@ func (t *Task) process(n int, now time.Time) (done int, err error) {
 		ms := q.headTime
 		if q.headSkip {
 			t.dropped++
-		} else if err := t.one(q, ms); err != nil {
-			return done, err
+		} else {
+			r = q.peek()
+			if t.replay != nil {
+				t.replaying(r)
+			}
+			if err := t.inst.Process(q.topic, r, ms); err != nil {
+				return done, t.recordError(r, fmt.Errorf("node %s: %w", t.inst.At(), err))
+			}
+			r = nil
 		}
 		t.streamTime = max(t.streamTime, ms)
 		q.pop(ms)
@@ -157,21 +231,6 @@ func (t *Task) process(n int, now time.Time) (done int, err error) {
 	return done, nil
 }
 
-// one runs a record, and turns a panic in user code into an error: the process is not ours
-// to kill.
-func (t *Task) one(q *queue, ms int64) (err error) {
-	r := q.peek()
-	defer func() {
-		if p := recover(); p != nil {
-			err = t.recordError(r, fmt.Errorf("node %s: panic: %v\n%s", t.inst.At(), p, debug.Stack()))
-		}
-	}()
-	if err := t.inst.Process(q.topic, r, ms); err != nil {
-		return t.recordError(r, fmt.Errorf("node %s: %w", t.inst.At(), err))
-	}
-	return nil
-}
-
 func (t *Task) recordError(r *kafka.Record, err error) error {
 	return &Error{Task: t.id, Err: fmt.Errorf("process record %s-%d@%d: %w", r.Topic, r.Partition, r.Offset, err)}
 }
@@ -179,7 +238,7 @@ func (t *Task) recordError(r *kafka.Record, err error) error {
 // punctuate runs the wall-clock punctuations that are due.
 func (t *Task) punctuate(now time.Time) (err error) {
 	at, ok := t.inst.NextWallClock()
-	if !ok || now.Before(at) {
+	if !ok || now.Before(at) || t.replay != nil {
 		return nil
 	}
 	defer func() {
@@ -200,6 +259,7 @@ const warmEntries = 5000
 // several times dearer.
 func (t *Task) warmUp() (err error) {
 	if t.warm {
+		t.store.Trim()
 		return nil
 	}
 	if t.warm, err = t.store.Warm(warmEntries); err != nil {
@@ -233,16 +293,17 @@ func (t *Task) seal() (*sealedTask, error) {
 		return nil, err
 	}
 	s.offsets = offsets
-	for _, o := range offsets {
-		s.progress.Positions = append(s.progress.Positions, statestore.Position{Topic: o.Topic, Partition: o.Partition, Next: o.Offset})
-		t.sealedAt[o.TopicPartition] = o.Offset
+	for _, q := range t.queues {
+		s.progress.Positions = append(s.progress.Positions, statestore.Position{Topic: q.tp.Topic, Partition: q.tp.Partition, Next: t.stored(q)})
+		t.sealedAt[q.tp] = q.position
 	}
+	s.progress.Replaying = t.replay != nil
 	if s.sealed, err = t.store.Seal(s.progress); err != nil {
 		return nil, &Error{Task: t.id, Err: err}
 	}
 	first := offsets[0]
-	h := ChangeHeader{Kind: ChangeCommit, ID: s.progress.ID, Source: HashName(first.Topic), Position: first.Offset}
-	s.header = []kafka.Header{{Key: HeaderKey, Value: h.Append(nil)}}
+	s.change = ChangeHeader{Kind: ChangeCommit, ID: s.progress.ID, Source: HashName(first.Topic), Position: first.Offset}
+	s.header = s.schemaHeader(0)
 	return s, nil
 }
 
@@ -250,12 +311,14 @@ func (t *Task) seal() (*sealedTask, error) {
 func (t *Task) offsets(id statestore.CommitID) ([]kafka.CommittedOffset, error) {
 	var out []kafka.CommittedOffset
 	for _, q := range t.queues {
-		m := Metadata{PartitionTime: q.partitionTime, ID: id, StreamTime: t.streamTime, Sources: t.covered.sources, Stores: t.covered.stores}
+		m := Metadata{ID: id, Sources: t.covered.sources, Stores: t.covered.stores, Starts: t.starts[q.tp]}
+		var offset int64
+		offset, m.PartitionTime, m.StreamTime = t.toCommit(q)
 		text, err := m.Encode()
 		if err != nil {
 			return nil, &Error{Task: t.id, Err: err}
 		}
-		out = append(out, kafka.CommittedOffset{TopicPartition: q.tp, Offset: q.position, Metadata: text})
+		out = append(out, kafka.CommittedOffset{TopicPartition: q.tp, Offset: offset, Metadata: text})
 	}
 	return out, nil
 }
@@ -282,7 +345,7 @@ func (t *Task) drop() error {
 		t.inst = nil
 	}
 	t.store.Drop()
-	t.warm, t.wrote = false, false
+	t.warm, t.wrote, t.replay = false, false, nil
 	for _, q := range t.queues {
 		*q = queue{tp: q.tp, topic: q.topic, partitionTime: -1, own: q.own[:0]}
 	}
@@ -293,10 +356,7 @@ func (t *Task) drop() error {
 // close ends the task. What is not committed is dropped.
 func (t *Task) close() error {
 	err := t.drop()
-	if cerr := t.store.Close(); cerr != nil {
-		err = errors.Join(err, fmt.Errorf("task %v: close store: %w", t.id, cerr))
-	}
-	return err
+	return errors.Join(err, t.closeStore())
 }
 
 func (t *Task) partitions() []kafka.TopicPartition {

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/processor"
@@ -36,9 +40,22 @@ type Worker struct {
 	sinks     map[string]sinkTopic
 	sinkOf    string    // topic of the output before
 	sink      sinkTopic // of sinkOf
+	purging   purging
 
-	stop   chan struct{}
-	status statusBoard
+	stopped context.Context // ends with Stop
+	stop    context.CancelFunc
+	besides []*beside // take-overs beside the loop
+	// seedTurn: a commit went through since the last piece of a seeding. After one that has failed none is written before
+	// seedAfter, seedPause later.
+	seedTurn  bool
+	seedAfter time.Time
+	seedPause time.Duration
+	// unstarted were taken over when the worker was stopped: they are only to be closed.
+	unstarted []*Task
+	// emptyWaits are those of askagain.go; a test shortens them.
+	emptyWaits []time.Duration
+	failures
+	status *statusBoard
 }
 
 type sinkTopic struct {
@@ -56,8 +73,9 @@ func NewWorker(cfg Config, ids []processor.TaskID) *Worker {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	w := &Worker{cfg: cfg, ids: ids, log: cfg.Logger.With("worker", cfg.Name), now: cfg.Now, queues: map[kafka.TopicPartition]*queue{},
-		box: newOutbox(), direct: newOutbox(), running: newInterval(), results: make(chan commitResult, 1), stop: make(chan struct{}), sinks: map[string]sinkTopic{}}
+	w := &Worker{cfg: cfg, ids: ids, emptyWaits: emptyWaits, log: cfg.Logger.With("worker", cfg.Name), now: cfg.Now, queues: map[kafka.TopicPartition]*queue{},
+		box: newOutbox(), direct: newOutbox(), running: newInterval(), results: make(chan commitResult, 1), sinks: map[string]sinkTopic{}, status: &statusBoard{changed: cfg.Changed}}
+	w.stopped, w.stop = context.WithCancel(context.Background())
 	for _, sub := range cfg.Topology.Subtopologies() {
 		for _, name := range sub.Sinks {
 			_, internal := cfg.Topology.Internal(name)
@@ -65,21 +83,29 @@ func NewWorker(cfg Config, ids []processor.TaskID) *Worker {
 			w.sinks[name] = sinkTopic{t.Name, t.Partitions, internal || cfg.Guarantee == ExactlyOnce}
 		}
 	}
-	w.status.changed = cfg.Changed
 	return w
 }
 
 // Stop asks the worker to commit what it has processed and to close its tasks. It returns at
-// once; Run returns when it is done. It is called once.
-func (w *Worker) Stop() { close(w.stop) }
+// once; Run returns when it is done.
+func (w *Worker) Stop() { w.stop() }
 
-func (w *Worker) stopping() bool {
-	select {
-	case <-w.stop:
-		return true
-	default:
-		return false
+func (w *Worker) stopping() bool { return w.stopped.Err() != nil }
+
+// untilStopped runs a step that a stop may cut short, whatever it waits for: nothing was processed
+// yet, and the next take-over finds out how far it came.
+func (w *Worker) untilStopped(ctx context.Context, step func(context.Context) error) error {
+	sctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.stopped, cancel)()
+	err := step(sctx)
+	if err == nil || !w.stopping() || ctx.Err() != nil || errors.Is(err, errStopped) {
+		return err
 	}
+	if a := disposition(err); errors.Is(err, context.Canceled) || a == Retry || a == Reload {
+		return fmt.Errorf("%w: %w", errStopped, err)
+	}
+	return err
 }
 
 // Run runs the worker until Stop, or until it fails: nil after a clean stop; ErrLost when
@@ -106,7 +132,7 @@ func (w *Worker) run(ctx context.Context) error {
 	if err := w.openClients(); err != nil {
 		return err
 	}
-	if err := w.initialise(ctx); err != nil {
+	if err := w.untilStopped(ctx, w.initialise); err != nil {
 		return err
 	}
 	if err := w.openTasks(ctx); err != nil {
@@ -114,7 +140,7 @@ func (w *Worker) run(ctx context.Context) error {
 	}
 	for failures := 0; ; failures++ {
 		before := w.commits
-		err := w.takeOver(ctx)
+		err := w.untilStopped(ctx, w.takeOver)
 		if err == nil {
 			err = w.loop(ctx)
 		}
@@ -132,12 +158,20 @@ func (w *Worker) run(ctx context.Context) error {
 			}
 			return err
 		default:
-			return err
+			if left := w.failAlone(err); left != nil {
+				return left
+			}
 		}
 		w.log.Warn("reload tasks", "reason", err)
 		w.idle(ctx, min(50*time.Millisecond<<min(failures, 10), 5*time.Second)-50*time.Millisecond)
-		if err := w.reload(ctx); err != nil {
-			return err
+		for {
+			rerr := w.reload(ctx)
+			if rerr == nil {
+				break
+			}
+			if left := w.failAlone(rerr); left != nil {
+				return left
+			}
 		}
 		if w.stopping() {
 			return fmt.Errorf("%w after: %w", errStopped, err)
@@ -165,22 +199,43 @@ func disposition(err error) Action {
 	return FailApp // not a client's, not a task's: nothing that trying again would heal
 }
 
+// openTasks opens the stores of several tasks at a time: each waits for the disk. Those that
+// were opened are the worker's also when another failed.
 func (w *Worker) openTasks(ctx context.Context) error {
-	for _, id := range w.ids {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		t, err := newTask(&w.cfg, w.cfg.Topology.Subtopologies()[id.Subtopology], id)
-		if err != nil {
-			return &Error{Task: id, Err: err}
-		}
-		w.tasks = append(w.tasks, t)
-		for _, q := range t.queues {
-			w.queues[q.tp] = q
+	tasks, errs := make([]*Task, len(w.ids)), make([]error, len(w.ids))
+	var opening errgroup.Group
+	opening.SetLimit(storesAtATime())
+	for i, id := range w.ids {
+		opening.Go(func() (err error) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if tasks[i], err = newTask(&w.cfg, w.cfg.Topology.Subtopologies()[id.Subtopology], id); err != nil {
+				errs[i] = &Error{Task: id, Err: err}
+			}
+			return nil
+		})
+	}
+	err := opening.Wait()
+	for _, t := range tasks {
+		if t != nil {
+			w.adopt(t)
 		}
 	}
-	return nil
+	for i, oerr := range errs {
+		if oerr == nil {
+			continue
+		}
+		if w.cfg.OnFailure != KeepOthers {
+			return oerr
+		}
+		w.giveUp(w.ids[i], w.cfg.sources(w.ids[i]), oerr)
+	}
+	return err
 }
+
+// storesAtATime is how many stores a worker opens or closes at a time.
+func storesAtATime() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // reload drops what is not committed and makes the producer usable again. The stores stay
 // open; the take-over order comes next.
@@ -194,12 +249,16 @@ func (w *Worker) reload(ctx context.Context) error {
 	if err := w.openClients(); err != nil {
 		return err
 	}
+	var failed error
 	for _, t := range w.tasks {
-		if err := t.drop(); err != nil {
-			return &Error{Task: t.id, Err: err}
+		if err := t.drop(); err != nil && failed == nil {
+			failed = &Error{Task: t.id, Err: err}
 		}
 	}
-	return w.initialise(ctx)
+	if failed != nil {
+		return failed
+	}
+	return w.untilStopped(ctx, w.initialise)
 }
 
 // openClients opens what a reload replaces. The transactional producer is not among it: its
@@ -216,25 +275,38 @@ func (w *Worker) openClients() (err error) {
 	return nil
 }
 
-// closeClients ends clients within a bounded time; what they held back is given up.
+// closeClients ends clients within a bounded time; what they held back is given up. With ctx ended
+// everything is to end at once.
 func (w *Worker) closeClients(ctx context.Context, clients ...kafka.Closer) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	patience := 5 * time.Second
+	if ctx.Err() != nil {
+		patience = time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
+	var all sync.WaitGroup
 	for _, c := range clients {
 		if c == nil {
 			continue
 		}
-		if err := c.Close(ctx); err != nil {
-			w.log.Warn("close client", "error", err)
-		}
+		all.Go(func() {
+			if err := c.Close(ctx); err != nil {
+				w.log.Warn("close client", "error", err)
+			}
+		})
 	}
+	all.Wait()
 }
 
 // await waits for the commit under way, if any, and throws its result away.
 func (w *Worker) await() {
-	if w.sealed != nil {
-		<-w.results
-		w.sealed = nil
+	if w.sealed == nil {
+		return
+	}
+	res := <-w.results
+	w.sealed = nil
+	if p := res.interval.seed; p != nil {
+		w.pieceEnded(p, res.err)
 	}
 }
 
@@ -265,7 +337,7 @@ func (w *Worker) idle(ctx context.Context, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-w.stop:
+	case <-w.stopped.Done():
 	case <-ctx.Done():
 	}
 }
@@ -273,14 +345,38 @@ func (w *Worker) idle(ctx context.Context, d time.Duration) {
 // close ends tasks and clients. After a failure there is nothing to commit; whatever the
 // cause, the store of each task is closed cleanly: it holds only committed data (T1).
 func (w *Worker) close(ctx context.Context, cause error) error {
+	defer w.status.closed()
+	return w.release(ctx, cause)
+}
+
+func (w *Worker) release(ctx context.Context, cause error) error {
 	w.await()
-	var errs []error
-	for _, t := range w.tasks {
-		if err := t.close(); err != nil && cause == nil {
-			errs = append(errs, err)
+	w.stopBesides()
+	w.adopt(w.unstarted...)
+	w.unstarted = nil
+	w.stopPurge()
+	errs := make([]error, len(w.tasks))
+	for i, t := range w.tasks { // user code runs here, on this goroutine
+		errs[i] = t.drop()
+	}
+	var closing errgroup.Group
+	closing.SetLimit(storesAtATime())
+	for i, t := range w.tasks {
+		closing.Go(func() error {
+			errs[i] = errors.Join(errs[i], t.closeStore())
+			return nil
+		})
+	}
+	_ = closing.Wait() // the errors are in errs
+	if cause != nil {
+		errs = nil
+	}
+	for i, err := range errs {
+		if err != nil && w.cfg.OnFailure == KeepOthers { // found out only now, of a task that had nothing to do; the others are well
+			w.giveUp(w.tasks[i].id, w.tasks[i].partitions(), &Error{Task: w.tasks[i].id, Err: err})
+			errs[i] = nil
 		}
 	}
-	w.status.closed()
 	w.closeClients(ctx, w.consumer, w.txn, w.outputs)
 	return errors.Join(errs...)
 }

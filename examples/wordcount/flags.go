@@ -120,6 +120,11 @@ func (o *options) checkApp() error {
 // checkNumbers reports numbers that make no sense, and flags that exclude each other.
 func (o *options) checkNumbers(files []string) error {
 	var errs []error
+	for _, name := range files {
+		if strings.HasPrefix(name, "-") && name != stdin {
+			errs = append(errs, fmt.Errorf("%s behind a file: flags go before the files", name))
+		}
+	}
 	if o.all && o.top != 0 {
 		errs = append(errs, errors.New("--all and --top exclude each other"))
 	}

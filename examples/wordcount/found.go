@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ func inputEnds(ctx context.Context, o options, p *place, topology *streams.Topol
 	}
 	found, err := p.admin.Topics(ctx, names...)
 	if err != nil {
-		return nil, fmt.Errorf("describe topics: %w", err)
+		return nil, err
 	}
 	var all []kafka.TopicPartition
 	for _, t := range found {

@@ -82,7 +82,7 @@ func (p *place) createTopics(ctx context.Context, names topics) error {
 	defer cancel()
 	have, err := p.admin.Topics(ctx, names.lines, names.counts)
 	if err != nil {
-		return fmt.Errorf("describe topics: %w", err)
+		return err
 	}
 	for _, t := range []kafka.NewTopic{
 		// Kept for ever: the topic says which lines were produced.

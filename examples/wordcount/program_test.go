@@ -220,6 +220,7 @@ func TestRefused(t *testing.T) {
 		{[]string{"--guarantee", "twice", file}, 2, "use at-least-once or exactly-once"},
 		{[]string{"--top", "-1", file}, 2, "at least 1"},
 		{[]string{"--top", "1", "--all", file}, 2, "exclude each other"},
+		{[]string{file, "--top", "1"}, 2, "flags go before the files"},
 		{[]string{"--repeat", "0", file}, 2, "at least 1"},
 		{[]string{"--repeat", "2", "--follow", file}, 2, "exclude each other"},
 		{[]string{"--repeat", "2", "-"}, 2, "standard input is not"},

@@ -23,6 +23,9 @@ type Options struct {
 	// Port of the address; 0 is the one that the folder had last, when it is free, and
 	// any free one otherwise.
 	Port int
+	// Advertised is the address that clients are told to connect to, host:port, for what forwards
+	// connections to the broker; empty is the broker's own.
+	Advertised string
 	// Config sets broker configurations such as "message.max.bytes". kfake knows some
 	// of Kafka's, and refuses the others by ignoring them.
 	Config map[string]string
@@ -110,7 +113,7 @@ func command(o Options, closeTimeout time.Duration) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("find this program's file, to start it again: %w", err)
 	}
 	order, err := json.Marshal(order{
-		Dir: o.Dir, Port: o.Port, Config: o.Config,
+		Dir: o.Dir, Port: o.Port, Advertised: o.Advertised, Config: o.Config,
 		Patience: orDefault(o.patience, defaultPatience), CloseTimeout: closeTimeout,
 	})
 	if err != nil {

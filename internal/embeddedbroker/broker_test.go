@@ -292,6 +292,37 @@ func TestLogThatCannotBeWrittenIsUnclean(t *testing.T) {
 	}
 }
 
+// A log whose records were deleted to its end does not begin at 0 again.
+func TestDeletedRecordsKeepTheirOffsets(t *testing.T) {
+	dir := t.TempDir()
+	b := startBroker(t, Options{Dir: dir})
+	createTopic(t, b.Addr(), "t", 1)
+	client := newClient(t, b.Addr())
+	for i := range 10 {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: fmt.Append(nil, i)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before kadm.Offsets
+	before.Add(kadm.Offset{Topic: "t", Partition: 0, At: 10})
+	for range 2 { // a second deletion too
+		if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.Close()
+	closeBroker(t, b)
+
+	client = newClient(t, startBroker(t, Options{Dir: dir}).Addr())
+	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, _ := ends.Lookup("t", 0); end.Offset != 10 {
+		t.Errorf("the log ends at %d after the restart, want 10", end.Offset)
+	}
+}
+
 func TestConfigReachesTheBroker(t *testing.T) {
 	b := startBroker(t, Options{Dir: t.TempDir(), Config: map[string]string{"message.max.bytes": "2000"}})
 	createTopic(t, b.Addr(), "t", 1)

@@ -17,8 +17,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-streams/tidemark/internal/filelock"
+	"github.com/tidemark-streams/tidemark/internal/kfakefetch"
 )
 
 // childVariable makes a process the broker; its value is the order.
@@ -28,6 +30,7 @@ const childVariable = "TIDEMARK_EMBEDDED_BROKER"
 type order struct {
 	Dir          string
 	Port         int
+	Advertised   string
 	Config       map[string]string
 	Patience     time.Duration
 	CloseTimeout time.Duration
@@ -107,12 +110,13 @@ func serve(o order) (ready bool, err error) {
 		return false, err
 	}
 	previous := lock.Previous().State
-	cluster, failures, err := open(o)
+	var own net.Listener
+	cluster, failures, err := open(o, &own)
 	if err != nil {
 		// Nothing was changed: the folder is as clean, or not, as it was.
 		return false, errors.Join(err, lock.SetState(previous))
 	}
-	addr := cluster.ListenAddrs()[0]
+	addr := own.Addr().String()
 	rememberPort(o.Dir, addr)
 	say(hello{Addr: addr, Unclean: previous != "" && previous != stateClosed})
 
@@ -157,15 +161,15 @@ func takeLock(o order, gone <-chan struct{}) (*filelock.Lock, error) {
 }
 
 // open starts the cluster. The counter counts what kfake logs as errors: it has no
-// other way to say that it could not write.
-func open(o order) (*kfake.Cluster, *atomic.Int64, error) {
+// other way to say that it could not write. own becomes the listener.
+func open(o order, own *net.Listener) (*kfake.Cluster, *atomic.Int64, error) {
 	failures := new(atomic.Int64)
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.DataDir(filepath.Join(o.Dir, dataDir)),
 		kfake.DefaultNumPartitions(1),
 		kfake.GroupMinSessionTimeout(500 * time.Millisecond), // as the real broker of scripts/kafka
-		kfake.ListenFn(listenOn(o)),
+		kfake.ListenFn(advertise(o, own)),
 		kfake.WithLogger(errorCounter{failures}),
 		// A folder that is kept for weeks keeps its groups' offsets too: ten years.
 		kfake.BrokerConfigs(map[string]string{"offsets.retention.minutes": "5256000"}),
@@ -175,8 +179,50 @@ func open(o order) (*kfake.Cluster, *atomic.Int64, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the broker's log: %w", err)
 	}
+	cluster.ControlKey(int16(kmsg.DeleteRecords), keepLast)
+	kfakefetch.ByPartition(cluster)
 	return cluster, failures, nil
 }
+
+// keepLast lets the last of the records that are to be deleted stay. Without it a log that was
+// deleted to its end has no file left, and begins at offset 0 again when it is next opened. The form is that of kfake's control functions.
+func keepLast(r kmsg.Request) (kmsg.Response, error, bool) {
+	for _, topic := range r.(*kmsg.DeleteRecordsRequest).Topics {
+		for i := range topic.Partitions {
+			if p := &topic.Partitions[i]; p.Offset > 0 {
+				p.Offset--
+			}
+		}
+	}
+	return nil, nil, false
+}
+
+// advertise listens, and lets the broker tell its clients another address if one was asked for.
+func advertise(o order, own *net.Listener) func(network, address string) (net.Listener, error) {
+	listen := listenOn(o)
+	return func(network, address string) (l net.Listener, err error) {
+		if l, err = listen(network, address); err != nil {
+			return nil, err
+		}
+		*own = l
+		if o.Advertised == "" {
+			return l, nil
+		}
+		told, err := net.ResolveTCPAddr("tcp", o.Advertised)
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		return advertised{l, told}, nil
+	}
+}
+
+// advertised is a listener that gives another address for its own.
+type advertised struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (a advertised) Addr() net.Addr { return a.addr }
 
 // listenOn listens on the asked port or, when none is asked for, on the folder's last
 // one if it is free: clients then find the broker again where it was.

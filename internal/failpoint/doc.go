@@ -1,5 +1,5 @@
 // Package failpoint lets a crash test kill its own process, really and at once, at a named
-// step.
+// step, or stop it there.
 //
 // Owns: the one armed point of the process.
 //
@@ -12,5 +12,6 @@
 //
 // Invariants:
 //
-//  1. A point that is hit does not return: the process is dead as after kill -9.
+//  1. A point that is hit does not return: the process is dead as after kill -9. One that stops returns when the
+//     process was let go on (SIGCONT).
 package failpoint

@@ -19,7 +19,7 @@ type rule struct {
 var (
 	leaves = []string{"internal/..."}
 	// What is in internal/ and yet no leaf: said by name who may use it.
-	doors = []string{"internal/statedir", "internal/embeddedbroker", "internal/testbroker", "internal/testseed", "internal/house"}
+	doors = []string{"internal/statedir", "internal/localstate", "internal/embeddedbroker", "internal/testbroker", "internal/testseed", "internal/house"}
 
 	contracts = []string{"serde", "statestore", "kafka"}
 	logic     = join(contracts, "processor", "migration")
@@ -27,21 +27,23 @@ var (
 	life      = join(offsets, "task", "rebalance")
 	waysIn    = join(life, "streams", "embedded", "embedded/franz", "embedded/confluent")
 	clients   = []string{"kafka/franz", "kafka/confluent"}
-	programs  = join(waysIn, "kafka/franz", "kafka/confluent", "kafka/kafkatest", "internal/statedir", "internal/embeddedbroker")
+	programs  = join(waysIn, "metrics", "streams/streamstest", "kafka/franz", "kafka/confluent", "kafka/kafkatest", "internal/statedir", "internal/embeddedbroker")
 )
 
 var rules = []rule{
 	{"internal/statedir", []string{"internal/filelock"}, "the state directory knows paths and locks, not what lies in a task's directory"},
-	{"internal/embeddedbroker", []string{"internal/filelock"}, "the embedded broker is a program of its own; the library must not grow into it"},
+	{"internal/localstate", []string{"internal/statedir", "statestore", "migration", "offsetcache"}, "what both ways in do with the state directory knows neither of them, nor a running task"},
+	{"internal/embeddedbroker", []string{"internal/filelock", "internal/kfakefetch"}, "the embedded broker is a program of its own; the library must not grow into it"},
 	{"internal/testbroker", []string{"kafka", "kafka/kafkatest"}, "it only hands brokers to tests"},
 	{"internal/...", nil, "packages in internal/ are leaves: everybody can use them because they use nobody"},
 
 	{"serde", nil, "a serde turns values into bytes; it does not know where the bytes go"},
+	{"statestore/storetest", []string{"statestore", "internal/testseed"}, "the conformance suite sees a store only through package statestore"},
 	{"statestore/...", nil, "a store knows bytes and offsets; clients, serdes and topologies stand above or beside it"},
 	{"kafka", nil, "it is the contract that the core and the clients share; a client in it would bind everybody to that client"},
 	{"kafka/franz", []string{"kafka"}, "a client implements package kafka and knows nothing of what is built on it"},
 	{"kafka/confluent", []string{"kafka"}, "a client implements package kafka and knows nothing of what is built on it"},
-	{"kafka/kafkatest", []string{"kafka", "internal/testseed"}, "the conformance suite sees a client only through package kafka"},
+	{"kafka/kafkatest", []string{"kafka", "internal/testseed", "internal/kfakefetch"}, "the conformance suite sees a client only through package kafka"},
 
 	{"processor", contracts, "what to compute does not depend on when tasks run and commit"},
 	{"migration", contracts, "legacy files become offsets inside stores, before any task lives"},
@@ -49,10 +51,13 @@ var rules = []rule{
 	{"task", join(offsets, "internal/statedir"), "a task's life does not depend on who placed it (rebalance), which client runs it or how the app was built"},
 	{"rebalance", join(offsets, "internal/statedir"), "placement decides by offsets and members; it never touches a running task (task)"},
 
-	{"streams", join(life, "kafka/franz", "internal/statedir"), "an App is a way in of its own beside embedded; of the clients it knows only its default"},
-	{"embedded", join(life, "internal/statedir"), "the embedded form must not bind its user to a client: the doors embedded/franz and embedded/confluent do"},
+	{"streams", join(life, "kafka/franz", "internal/statedir", "internal/localstate"), "an App is a way in of its own beside embedded; of the clients it knows only its default"},
+	{"streams/streamstest", join(logic, "task", "streams"), "a test driver runs what an App runs, with no broker and nothing of a client"},
+	{"embedded", join(life, "internal/statedir", "internal/localstate"), "the embedded form must not bind its user to a client: the doors embedded/franz and embedded/confluent do"},
 	{"embedded/franz", join(life, "embedded", "kafka/franz", "internal/statedir"), "a door joins one client with the embedded form"},
 	{"embedded/confluent", join(life, "embedded", "kafka/confluent", "internal/statedir"), "a door joins one client with the embedded form"},
+
+	{"metrics", join(life, "streams", "embedded", "embedded/franz"), "a collector reads what ways in tell; nothing below knows that there are metrics"},
 
 	{"cmd/...", programs, programReason},
 	{"examples/...", programs, programReason},
@@ -79,11 +84,11 @@ var programDirs = []string{"cmd/...", "examples/...", "benchmarks/...", "tests/.
 // The first library that matches an import counts.
 var libraries = []library{
 	{
-		prefix: "github.com/twmb/franz-go/pkg/kfake", in: []string{"internal/embeddedbroker", "internal/testbroker", "kafka/kafkatest"}, tests: true,
+		prefix: "github.com/twmb/franz-go/pkg/kfake", in: []string{"internal/embeddedbroker", "internal/kfakefetch", "internal/testbroker", "kafka/kafkatest"}, tests: true,
 		why: "the embedded broker is for tests and demonstrations; a user's program must not carry it",
 	},
 	{
-		prefix: "github.com/twmb/franz-go", in: join(programDirs, "kafka/franz", "embedded/franz", "kafka/kafkatest", "internal/testbroker"), tests: true,
+		prefix: "github.com/twmb/franz-go", in: join(programDirs, "kafka/franz", "embedded/franz", "kafka/kafkatest", "internal/testbroker", "internal/embeddedbroker", "internal/kfakefetch"), tests: true,
 		why: "the core sees a Kafka client only through package kafka, so that there can be two",
 	},
 	{
@@ -91,12 +96,20 @@ var libraries = []library{
 		why: "the core sees a Kafka client only through package kafka, and everything else must build without a C compiler (//go:build cgo)",
 	},
 	{
-		prefix: "github.com/cockroachdb/pebble", in: []string{"statestore/...", "benchmarks/..."},
+		prefix: "github.com/cockroachdb/pebble", in: []string{"statestore/...", "benchmarks/...", "tests/torture"}, tests: true,
 		why: "the engine is behind statestore, which alone keeps a failing engine from ending the process",
+	},
+	{
+		prefix: "github.com/syndtr/goleveldb", in: []string{"migration"},
+		why: "LevelDB is only there to read what goka left",
 	},
 	{
 		prefix: "github.com/golang/protobuf", in: nil, tests: true,
 		why: "the old protobuf module is only there to test that its messages work; code uses google.golang.org/protobuf",
+	},
+	{
+		prefix: "github.com/prometheus", in: join(programDirs, "metrics"), tests: true,
+		why: "who wants other metrics, or none, must not carry Prometheus",
 	},
 	{
 		prefix: "testing", in: join(testLibraryDirs, "internal/testseed"), tests: true,
@@ -107,7 +120,7 @@ var libraries = []library{
 	{prefix: "github.com/google/go-cmp", in: testLibraryDirs, tests: true, why: testLibraryReason},
 }
 
-var testLibraryDirs = []string{"kafka/kafkatest", "internal/testbroker", "tests/..."}
+var testLibraryDirs = []string{"kafka/kafkatest", "internal/testbroker", "statestore/internal/engine/enginetest", "tests/...", "statestore/storetest"}
 
 const testLibraryReason = "it is a library for tests"
 
@@ -220,6 +233,8 @@ func TestImportRulesFindWhatTheyForbid(t *testing.T) {
 		{"statestore/store.go", module + "/internal/statedir", []string{"must not import internal/statedir"}},
 		{"statestore/store.go", pebble, nil},
 		{"task/task.go", pebble, []string{"the engine is behind statestore"}},
+		{"migration/goka.go", "github.com/syndtr/goleveldb/leveldb", nil},
+		{"statestore/store.go", "github.com/syndtr/goleveldb/leveldb", []string{"what goka left"}},
 		{"kafka/client.go", module + "/kafka/franz", []string{"kafka must not import kafka/franz"}},
 		{"kafka/client.go", kgo, []string{"only through package kafka"}},
 		{"kafka/client_test.go", kgo, nil},
@@ -233,6 +248,8 @@ func TestImportRulesFindWhatTheyForbid(t *testing.T) {
 		{"benchmarks/bare/main.go", module + "/benchmarks/internal/report", nil},
 		{"newpackage/x.go", "fmt", []string{"newpackage has no rule"}},
 		{"internal/filelock/x.go", module + "/kafka", []string{"are leaves"}},
+		{"task/task.go", "github.com/prometheus/client_golang/prometheus", []string{"must not carry Prometheus"}},
+		{"metrics/app.go", "github.com/prometheus/client_golang/prometheus", nil},
 		{"processor/p.go", "testing", []string{"adds its flags"}},
 		{"processor/p.go", "testing/iotest", []string{"adds its flags"}},
 		{"processor/p_test.go", "testing", nil},

@@ -21,6 +21,7 @@ type source struct {
 	dir       string // the package's path in the module, "." for the root
 	test      bool   // _test.go
 	generated bool
+	text      any // as parser.ParseFile takes it; nil: the file's
 	ast       *ast.File
 	fset      *token.FileSet
 }
@@ -34,7 +35,7 @@ func parse(t *testing.T, name string, text any) source {
 	}
 	return source{
 		name: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"),
-		generated: ast.IsGenerated(file), ast: file, fset: fset,
+		generated: ast.IsGenerated(file), text: text, ast: file, fset: fset,
 	}
 }
 

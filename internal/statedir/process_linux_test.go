@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		hold(root)
 	case "full":
 		fillDisk(root)
+	case "clean":
+		cleanInChild(root)
 	}
 }
 

@@ -26,6 +26,7 @@ type Dir struct {
 	mu     sync.Mutex
 	lock   *filelock.Lock // nil after Close
 	txnIDs *idList
+	leases map[string]string // who has it, by task
 }
 
 // Open opens <stateDir>/<appID>, creating what is missing with mode 0700, and locks it
@@ -104,14 +105,14 @@ func (d *Dir) TransactionalIDs() []string {
 
 // RecordTransactionalID adds id to the list and returns when it is on disk; call it
 // before the id's first use, so that whoever opens the directory later can fence it.
-// An id that is already there costs nothing.
+// An id that is already there costs nothing. From then on [Dir.Anew] is false.
 func (d *Dir) RecordTransactionalID(id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lock == nil {
 		return fmt.Errorf("record transactional id %q: state directory %s is closed", id, d.path)
 	}
-	if err := d.txnIDs.add(id); err != nil {
+	if err := errors.Join(d.txnIDs.add(id), d.begun()); err != nil {
 		return fmt.Errorf("record transactional id %q: %w", id, err)
 	}
 	return nil
@@ -132,6 +133,26 @@ func (d *Dir) TaskDirs() ([]string, error) {
 	var tasks []taskName
 	for _, e := range entries {
 		if t, ok := parseTaskID(e.Name()); ok && e.IsDir() {
+			tasks = append(tasks, t)
+		}
+	}
+	return sortedTaskIDs(tasks), nil
+}
+
+// LinkedTaskDirs returns the ids of the tasks whose directory is a symbolic link to one, in the order of
+// [Dir.TaskDirs]. They are used like others, but never removed: what a link leads to is not the application's alone.
+func (d *Dir) LinkedTaskDirs() ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("list task directories: %w", err)
+	}
+	var tasks []taskName
+	for _, e := range entries {
+		t, ok := parseTaskID(e.Name())
+		if !ok || e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(d.path, e.Name())); err == nil && info.IsDir() {
 			tasks = append(tasks, t)
 		}
 	}

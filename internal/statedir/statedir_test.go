@@ -258,7 +258,7 @@ func TestBadPaths(t *testing.T) {
 }
 
 func TestValidateAppID(t *testing.T) {
-	for _, id := range []string{"a", "word-count", "A.b_c-9", "...", strings.Repeat("x", 249)} {
+	for _, id := range []string{"a", "word-count", "A.b_c-9", "...", strings.Repeat("x", 249), "0_a", "a_0", "0_0_0", "globals", "0-0", "process-ids", "__", "____", "__a", "trash-1"} {
 		if err := ValidateAppID(id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
@@ -266,6 +266,10 @@ func TestValidateAppID(t *testing.T) {
 	for id, words := range map[string]string{
 		"": "empty", ".": `"."`, "..": `".."`, "a/b": "'/'", "a b": "' '", "größe": "'ö'", "a\x00": `'\x00'`,
 		"a:b": "':'", "\xff": "'\uFFFD'", strings.Repeat("x", 250): "250 bytes",
+		"0_0": "a task's directory", "00_1": "a task's directory", "12_345": "a task's directory", "0_1.corrupt-x": "a task's directory",
+		"0_1.kept-20260102T150405Z": "a task's directory", "global": "the global stores", "__a__": "a named topology", ".trash-1-0_0": "being removed",
+		"tidemark.lock": "a file", "process-id": "a file", "process-id.tmp": "a file", "transactional-ids": "a file", "offsets-choice": "a file", "begins-anew": "a file",
+		".lock": "a file", "kafka-streams-process-metadata": "a file",
 	} {
 		err := ValidateAppID(id)
 		wantError(t, err, words)

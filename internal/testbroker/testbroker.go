@@ -34,10 +34,20 @@ func Real(t testing.TB) Broker {
 	return Broker{Addrs: strings.Split(addrs, ",")}
 }
 
+// Kinds are the brokers of [Each].
+var Kinds = []struct {
+	Name string
+	Get  func(testing.TB) Broker
+}{
+	{"kfake", func(t testing.TB) Broker { return Kfake(t) }},
+	{"kafka", Real},
+}
+
 // Each runs a subtest on the embedded broker and one on the real broker, which is skipped
 // where there is none.
 func Each(t *testing.T, test func(t *testing.T, b Broker)) {
 	t.Helper()
-	t.Run("kfake", func(t *testing.T) { test(t, Kfake(t)) })
-	t.Run("kafka", func(t *testing.T) { test(t, Real(t)) })
+	for _, k := range Kinds {
+		t.Run(k.Name, func(t *testing.T) { test(t, k.Get(t)) })
+	}
 }

@@ -22,6 +22,13 @@ type admin struct {
 	a    *ck.AdminClient
 	wait time.Duration
 
+	client   Client
+	settings kafka.Settings
+	reading  sync.Mutex
+	readers  map[string]*groupReader // by group
+	members  *memberReader           // idle
+	ending   sync.WaitGroup          // member readers that are being destroyed
+
 	life   context.Context // ends with Close, and every call with it
 	end    context.CancelFunc
 	calls  sync.RWMutex // shared by every call; the instance is destroyed under it
@@ -33,13 +40,7 @@ type admin struct {
 func (c Client) NewAdmin(s kafka.Settings) (kafka.Admin, error) {
 	const op = "make the admin client"
 	s = withDefaults(s)
-	conf, err := base(s, "admin")
-	if err == nil {
-		conf["go.delivery.report.fields"] = "none"
-		conf["go.events.channel.size"] = 64
-		conf["go.produce.channel.size"] = 1
-		err = c.extend(conf)
-	}
+	conf, err := adminConf(c, s, "admin")
 	if err != nil {
 		return nil, invalid(op, "%w", err)
 	}
@@ -52,9 +53,21 @@ func (c Client) NewAdmin(s kafka.Settings) (kafka.Admin, error) {
 		n.retire()
 		return nil, invalid(op, "%w", err)
 	}
-	d := &admin{n: n, a: a, wait: s.RequestTimeout}
+	d := &admin{n: n, a: a, wait: s.RequestTimeout, client: c, settings: s}
 	d.life, d.end = context.WithCancel(context.Background())
 	return d, nil
+}
+
+// adminConf configures a producer that produces nothing. part is the suffix of the client id.
+func adminConf(c Client, s kafka.Settings, part string) (ck.ConfigMap, error) {
+	conf, err := base(s, part)
+	if err != nil {
+		return nil, err
+	}
+	conf["go.delivery.report.fields"] = "none"
+	conf["go.events.channel.size"] = 64
+	conf["go.produce.channel.size"] = 1
+	return conf, c.extend(conf)
 }
 
 // Close ends the client and the calls that are under way.
@@ -67,6 +80,11 @@ func (d *admin) Close(ctx context.Context) error {
 			d.calls.Lock()
 			defer d.calls.Unlock()
 			d.closed = true
+			for _, r := range d.readers {
+				r.close()
+			}
+			d.endMemberReader(d.members)
+			d.ending.Wait()
 		}()
 	})
 	return d.n.close(ctx, "close the admin client", "")
@@ -80,22 +98,29 @@ func (d *admin) ask(ctx context.Context, op, on string, request func(context.Con
 	if d.closed || d.life.Err() != nil {
 		return &kafka.Error{Class: kafka.ClassClosed, Op: op, On: on, Err: errClosed}
 	}
+	return d.repeat(ctx, d.n.wire, op, on, func(ctx context.Context) error {
+		return request(ctx, ck.SetAdminRequestTimeout(d.limit(ctx)))
+	})
+}
+
+// repeat runs a request until it has an answer that counts. w listens to the instance that it runs on.
+func (d *admin) repeat(ctx context.Context, w *wire, op, on string, request func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.life, cancel)()
 	for {
-		err := request(ctx, ck.SetAdminRequestTimeout(d.limit(ctx)))
+		err := request(ctx)
 		if err == nil {
-			d.n.wire.answer()
+			w.answer()
 			return nil
 		}
 		if d.life.Err() != nil {
 			return &kafka.Error{Class: kafka.ClassClosed, Op: op, On: on, Err: errClosed}
 		}
 		if classOf(err) != kafka.ClassRetriable {
-			return d.n.wire.fail(op, on, err)
+			return w.fail(op, on, err)
 		}
-		d.n.wire.answer()
+		w.answer()
 		if !pause(ctx) {
 			return &kafka.Error{Class: kafka.ClassTimeout, Op: op, On: on, Err: fmt.Errorf("%w: the last answer was: %w", ctx.Err(), err)}
 		}
@@ -125,34 +150,4 @@ func topicID(u ck.UUID) (id kafka.TopicID) {
 	binary.BigEndian.PutUint64(id[:8], uint64(u.GetMostSignificantBits()))
 	binary.BigEndian.PutUint64(id[8:], uint64(u.GetLeastSignificantBits()))
 	return id
-}
-
-// DescribeGroup tells a group's state and members. A group that does not exist is Dead.
-func (d *admin) DescribeGroup(ctx context.Context, group string) (kafka.Group, error) {
-	const op = "describe group"
-	if group == "" {
-		return kafka.Group{}, invalid(op, "empty group id")
-	}
-	var g kafka.Group
-	err := d.ask(ctx, op, group, func(ctx context.Context, limit ck.AdminOptionRequestTimeout) error {
-		r, err := d.a.DescribeConsumerGroups(ctx, []string{group}, limit)
-		if err != nil {
-			return err
-		}
-		for _, desc := range r.ConsumerGroupDescriptions {
-			if desc.Error.Code() == ck.ErrGroupIDNotFound {
-				g = kafka.Group{State: "Dead"}
-				return nil
-			}
-			if err := codeOf(desc.Error); err != nil {
-				return err
-			}
-			g = kafka.Group{State: desc.State.String()}
-			for _, m := range desc.Members {
-				g.Members = append(g.Members, kafka.GroupMember{ID: m.ConsumerID, InstanceID: m.GroupInstanceID, ClientID: m.ClientID, Host: m.Host})
-			}
-		}
-		return nil
-	})
-	return g, err
 }

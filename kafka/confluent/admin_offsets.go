@@ -110,25 +110,15 @@ func (d *admin) CommittedOffsets(ctx context.Context, group string, partitions .
 	if len(partitions) == 0 {
 		return found, nil
 	}
-	err := d.ask(ctx, op, group, func(ctx context.Context, limit ck.AdminOptionRequestTimeout) error {
+	list := make([]ck.TopicPartition, len(partitions))
+	for i := range partitions {
+		list[i] = at(partitions[i], 0)
+	}
+	err := d.readGroup(ctx, op, group, list, func(got []ck.TopicPartition) error {
 		clear(found)
-		list := make([]ck.TopicPartition, len(partitions))
-		for i := range partitions {
-			list[i] = at(partitions[i], 0)
-		}
-		r, err := d.a.ListConsumerGroupOffsets(ctx, []ck.ConsumerGroupTopicPartitions{{Group: group, Partitions: list}},
-			limit, ck.SetAdminRequireStableOffsets(true))
-		if isCode(err, ck.ErrGroupIDNotFound) {
-			return nil // no group, no offsets; older brokers say it with an empty answer
-		}
-		if err != nil {
-			return err
-		}
-		for _, g := range r.ConsumerGroupsTopicPartitions {
-			for i := range g.Partitions {
-				if err := committed(&g.Partitions[i], found); err != nil {
-					return err
-				}
+		for i := range got {
+			if err := committed(&got[i], found); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,10 +58,34 @@ func (p *topicProblem) Unwrap() error { return p.err }
 
 // TopicConfigs gives the effective configuration of a topic.
 func (d *admin) TopicConfigs(ctx context.Context, name string) (map[string]string, error) {
+	return d.configs(ctx, "describe the configuration of topic", ck.ResourceTopic, name)
+}
+
+// BrokerConfigs gives the effective configuration of one broker.
+func (d *admin) BrokerConfigs(ctx context.Context) (map[string]string, error) {
+	id := ""
+	err := d.ask(ctx, "list brokers", "", func(ctx context.Context, _ ck.AdminOptionRequestTimeout) error {
+		m, err := d.a.GetMetadata(nil, false, int(d.limit(ctx).Milliseconds()))
+		if err != nil {
+			return err
+		}
+		if len(m.Brokers) == 0 {
+			return ck.NewError(ck.ErrAllBrokersDown, "no broker is known", false)
+		}
+		id = strconv.Itoa(int(m.Brokers[0].ID))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.configs(ctx, "describe the configuration of broker", ck.ResourceBroker, id)
+}
+
+func (d *admin) configs(ctx context.Context, op string, kind ck.ResourceType, name string) (map[string]string, error) {
 	var values map[string]string
-	err := d.ask(ctx, "describe the configuration of topic", name, func(ctx context.Context, limit ck.AdminOptionRequestTimeout) error {
+	err := d.ask(ctx, op, name, func(ctx context.Context, limit ck.AdminOptionRequestTimeout) error {
 		values = map[string]string{}
-		r, err := d.a.DescribeConfigs(ctx, []ck.ConfigResource{{Type: ck.ResourceTopic, Name: name}}, limit)
+		r, err := d.a.DescribeConfigs(ctx, []ck.ConfigResource{{Type: kind, Name: name}}, limit)
 		if err != nil {
 			return err
 		}

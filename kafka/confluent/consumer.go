@@ -4,7 +4,6 @@ package confluent
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -312,20 +311,9 @@ func (c *consumer) Close(ctx context.Context) error {
 		c.wire.leave(k.String())
 		return nil
 	}
-	done := make(chan struct{})
-	var err error
-	go func() {
-		defer close(done)
-		err = k.Close()
-		c.wire.close()
-	}()
-	if !inTime(ctx, done) {
-		kafka.CountAbandoned()
-		return &kafka.Error{Class: kafka.ClassTimeout, Op: op,
-			Err: fmt.Errorf("the librdkafka consumer %s did not end in time and was left behind: %w", k, ctx.Err())}
-	}
-	if err != nil {
+	closed, err := endConsumer(ctx, op, k, c.wire.close)
+	if closed && err != nil {
 		return c.wire.fail(op, "", err)
 	}
-	return nil
+	return err
 }

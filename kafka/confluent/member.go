@@ -56,7 +56,7 @@ func parseMetadata(b []byte) (identity, error) {
 // snapshot is what Member.Native holds.
 type snapshot struct {
 	md *ck.ConsumerGroupMetadata
-	of *membership
+	of *membership // nil: of a consumer that is not this package's
 }
 
 // nativeOf gives the metadata snapshot of a member, after checking that it says what the
@@ -65,7 +65,7 @@ type snapshot struct {
 // the broker would say the same, but to librdkafka that is the end of the transaction.
 func nativeOf(m kafka.Member) (*ck.ConsumerGroupMetadata, error) {
 	const op = "send offsets to transaction"
-	if m.ID == "" {
+	if m.ID == "" && !m.Standalone {
 		return nil, &kafka.Error{Class: kafka.ClassUnknownMember, Op: op, On: m.Group,
 			Err: errors.New("no member id: the process is not a member of the group")}
 	}
@@ -80,6 +80,9 @@ func nativeOf(m kafka.Member) (*ck.ConsumerGroupMetadata, error) {
 	if is != (identity{group: m.Group, member: m.ID, generation: m.Generation}) {
 		return nil, invalid(op, "%w", fmt.Errorf("the member (%s, %s, generation %d) does not match its native snapshot (%s, %s, generation %d)",
 			m.Group, m.ID, m.Generation, is.group, is.member, is.generation))
+	}
+	if snap.of == nil {
+		return snap.md, nil
 	}
 	if now := snap.of.State().Member; now.Same(m) && now.Generation > m.Generation {
 		return nil, &kafka.Error{Class: kafka.ClassIllegalGeneration, Op: op, On: m.Group,

@@ -66,4 +66,7 @@ func TestNativeOfRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if _, err := nativeOf(kafka.Member{Group: "g", Generation: -1, Standalone: true, Native: &snapshot{md: stranger}}); err != nil {
+		t.Errorf("one that is to have no member: %v", err)
+	}
 }

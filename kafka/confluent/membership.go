@@ -34,6 +34,7 @@ type membership struct {
 	stopped sync.Once
 	counted sync.Once    // left behind, counted once
 	inside  sync.RWMutex // held (shared) by questions to c, and by the goroutine to close it
+	closing bool         // of c; the goroutine's own
 
 	mu     sync.Mutex // guards what follows; held while metadata is read
 	state  kafka.MembershipState
@@ -165,6 +166,7 @@ func (m *membership) run() {
 	}
 	m.inside.Lock()
 	defer m.inside.Unlock()
+	m.closing = true
 	m.closed = m.c.Close()
 	m.wire.close()
 }
@@ -193,6 +195,10 @@ func (m *membership) over() bool {
 // itself, with the incremental kind: otherwise the binding would, and block for ever if
 // that failed. The placement topic is not fetched here, so the partitions are paused.
 func (m *membership) rebalance(c *ck.Consumer, ev ck.Event) error {
+	if m.closing { // this goroutine has set it
+		Dismiss(c)
+		return nil
+	}
 	switch e := ev.(type) {
 	case ck.AssignedPartitions:
 		if err := c.IncrementalAssign(e.Partitions); err != nil {

@@ -24,6 +24,11 @@ const (
 	grace = 250 * time.Millisecond
 	// slice is how long one library call runs before its context is looked at again.
 	slice = 200 * time.Millisecond
+	// resumeAfter is how long a transaction call runs before it is resumed so that its context is looked at again. It is long
+	// because librdkafka (2.14.1) mistakes what is left of a resumed call for the answer to its next step when its main thread
+	// has not come to it meanwhile, which ends the process by an assertion: rd_kafka_txn_set_state, an invalid transition. Slices
+	// of 200 ms did so at a load of 80 on two cores.
+	resumeAfter = 3 * time.Second
 	// stuckAfter is when a retired instance that does not end is counted as abandoned.
 	stuckAfter = 30 * time.Second
 	// queueRetry is how often a full queue is tried again when no report makes room.

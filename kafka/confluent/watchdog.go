@@ -45,10 +45,11 @@ func inTime(ctx context.Context, done <-chan struct{}) bool {
 }
 
 // resume repeats a call that the library lets one repeat, in slices, so that the end of
-// the context is noticed although the library looks at nothing but time limits.
+// the context is noticed although the library looks at nothing but time limits. They are long
+// ones: see resumeAfter.
 func resume(ctx context.Context, call func(context.Context) error) error {
 	for {
-		part, cancel := context.WithTimeout(ctx, slice)
+		part, cancel := context.WithTimeout(ctx, resumeAfter)
 		err := call(part)
 		cancel()
 		if err == nil || ctx.Err() != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -152,18 +151,16 @@ func (a *admin) CommittedOffsets(ctx context.Context, group string, partitions .
 	if err != nil || len(partitions) == 0 {
 		return nil, err
 	}
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		offsets, on, err := a.fetchOffsets(ctx, group, partitions)
-		if err == nil || errors.Is(err, kerr.GroupIDNotFound) {
-			return offsets, nil
-		}
-		if !errors.Is(err, kerr.UnstableOffsetCommit) && (!again(err) || errors.Is(err, kerr.UnknownTopicOrPartition)) {
-			return nil, c.fail(on, err)
-		}
-		if werr := a.link.wait(ctx, pause); werr != nil {
-			return nil, c.class(kafka.ClassTimeout, on, fmt.Errorf("%w: %w", err, werr))
-		}
+	notNow := func(err error) bool {
+		return errors.Is(err, kerr.UnstableOffsetCommit) || again(err) && !errors.Is(err, kerr.UnknownTopicOrPartition)
 	}
+	return persistently(ctx, c, notNow, func() (map[kafka.TopicPartition]kafka.CommittedOffset, string, error) {
+		offsets, on, err := a.fetchOffsets(ctx, group, partitions)
+		if errors.Is(err, kerr.GroupIDNotFound) {
+			err = nil
+		}
+		return offsets, on, err
+	})
 }
 
 // fetchOffsets asks once. on names what an error is about.

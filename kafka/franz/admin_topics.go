@@ -1,8 +1,10 @@
 package franz
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -46,6 +48,33 @@ func (a *admin) TopicConfigs(ctx context.Context, name string) (map[string]strin
 	for _, r := range resources {
 		if r.Err != nil {
 			return nil, c.fail(name, r.Err)
+		}
+		for _, entry := range r.Configs {
+			configs[entry.Key] = entry.MaybeValue()
+		}
+	}
+	return configs, nil
+}
+
+// BrokerConfigs gives the effective configuration of one broker.
+func (a *admin) BrokerConfigs(ctx context.Context) (map[string]string, error) {
+	c, err := a.begin("describe configuration of broker")
+	if err != nil {
+		return nil, err
+	}
+	brokers, err := patiently(ctx, a.link, func() (kadm.BrokerDetails, error) { return a.adm.ListBrokers(ctx) })
+	if err != nil || len(brokers) == 0 {
+		return nil, c.fail("", cmp.Or(err, errors.New("no broker is known")))
+	}
+	id := brokers.NodeIDs()[0]
+	resources, err := patiently(ctx, a.link, func() (kadm.ResourceConfigs, error) { return a.adm.DescribeBrokerConfigs(ctx, id) })
+	if err != nil {
+		return nil, c.fail(fmt.Sprint(id), err)
+	}
+	configs := make(map[string]string)
+	for _, r := range resources {
+		if r.Err != nil {
+			return nil, c.fail(fmt.Sprint(id), r.Err)
 		}
 		for _, entry := range r.Configs {
 			configs[entry.Key] = entry.MaybeValue()

@@ -18,7 +18,7 @@ import (
 type Client struct {
 	// Options are added to those that Tidemark sets for every part; they are applied last.
 	// An option that a part depends on (such as the isolation level of a consumer) must not
-	// be among them.
+	// be among them. A hook must not keep a fetched record: it is used again (its bytes are not).
 	Options []kgo.Opt
 }
 
@@ -66,6 +66,11 @@ func common(s kafka.Settings, part string) ([]kgo.Opt, error) {
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.ConcurrentTransactionsBackoff(concurrentBackoff),
 		kgo.WithLogger(newLogger(s.Logger)),
+	}
+	if part != "admin" {
+		// What a program asks first is for an admin to answer, who says it when a broker wants TLS or a login. Where that
+		// went well, a broker that hangs up is one that ends or begins, and must fail no record.
+		opts = append(opts, kgo.AlwaysRetryEOF())
 	}
 	if s.TLS != nil {
 		opts = append(opts, kgo.DialTLSConfig(s.TLS.Clone()))

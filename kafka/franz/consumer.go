@@ -18,6 +18,7 @@ type consumer struct {
 	cl       *kgo.Client
 	link     *link
 	max      int
+	recycles bool                          // fetched records are given back
 	assigned map[kafka.TopicPartition]bool // false: an error was reported, nothing is fetched
 	failures []failure                     // found by Assign, reported by the next Poll
 	closed   bool
@@ -48,6 +49,7 @@ func (c Client) NewConsumer(s kafka.Settings, cfg kafka.ConsumerConfig) (kafka.C
 		// An idle fetch that hangs at the broker keeps partitions assigned since out of the
 		// next one.
 		kgo.FetchMaxWait(250*time.Millisecond),
+		kgo.WithPools(&recordPool{}),
 	)
 	if err != nil {
 		return nil, err
@@ -56,7 +58,7 @@ func (c Client) NewConsumer(s kafka.Settings, cfg kafka.ConsumerConfig) (kafka.C
 	if n <= 0 {
 		n = 10_000
 	}
-	return &consumer{cl: cl, link: l, max: n, assigned: make(map[kafka.TopicPartition]bool)}, nil
+	return &consumer{cl: cl, link: l, max: n, recycles: recycles(cl), assigned: make(map[kafka.TopicPartition]bool)}, nil
 }
 
 // Assign asks for the topics' partitions first: franz-go waits silently for a topic or

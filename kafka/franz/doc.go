@@ -32,4 +32,6 @@
 //     only a new producer epoch (Init) ends doubt.
 //  5. A snapshot of the membership holds the generation with which its partitions were
 //     given, never a newer one.
+//  6. A record of franz-go's that was fetched is used by nobody once Poll has given it back (see
+//     recordPool). The bytes of its key, value and headers are never used again.
 package franz

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -104,9 +105,9 @@ func classOf(err error) kafka.ErrorClass {
 
 // transport tells whether err means that a connection could not be made or did not last.
 func transport(err error) bool {
-	return errors.As(err, new(*net.OpError)) || errors.As(err, new(*net.DNSError)) || errors.As(err, new(*kgo.ErrFirstReadEOF)) ||
+	return hungUp(err) || errors.As(err, new(*net.OpError)) || errors.As(err, new(*net.DNSError)) ||
 		errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError)) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || kgo.IsRetryableBrokerErr(err)
+		kgo.IsRetryableBrokerErr(err)
 }
 
 // notConnected tells whether err proves that a request never left: no connection was made.
@@ -115,4 +116,12 @@ func notConnected(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	return errors.As(err, &op) && op.Op == "dial" && !(errors.As(err, &dns) && dns.IsNotFound)
+}
+
+// hungUp tells whether a broker closed the connection in place of an answer: it ends or begins, the connection broke, or it
+// wants TLS or a login. franz-go suspects the last if that was the first answer, and so does not ask again; of a request that
+// goes to several brokers (to a group's coordinator is one) it gives up a part for any broken connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.As(err, new(*kgo.ErrFirstReadEOF))
 }

@@ -150,14 +150,32 @@ func (l *link) wait(ctx context.Context, d time.Duration) error {
 }
 
 // patiently repeats what failed because no connection could be made, until the context
-// ends: a broker that restarts refuses connections for a while, and franz-go gives up at
-// once. Nothing was sent, so nothing can happen twice.
+// ends: a broker that restarts refuses connections for a while, or something between accepts
+// and closes them, and franz-go gives up at once. What was refused was never sent; what was
+// hung up on may have been, as after any broken connection, where franz-go asks again too.
 func patiently[T any](ctx context.Context, l *link, try func() (T, error)) (T, error) {
 	start := now()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		result, err := try()
-		if err == nil || !notConnected(err) || now()-start > int64(l.patience) || l.wait(ctx, pause) != nil {
+		if err == nil || !notConnected(err) && !hungUp(err) || now()-start > int64(l.patience) || l.wait(ctx, pause) != nil {
 			return result, err
+		}
+	}
+}
+
+// persistently asks again while the answer is "not now", until the context ends. ask also names what an error is about.
+func persistently[T any](ctx context.Context, c call, notNow func(error) bool, ask func() (result T, on string, err error)) (T, error) {
+	var none T
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		result, on, err := ask()
+		if err == nil {
+			return result, nil
+		}
+		if !notNow(err) {
+			return none, c.fail(on, err)
+		}
+		if werr := c.link.wait(ctx, pause); werr != nil {
+			return none, c.class(kafka.ClassTimeout, on, fmt.Errorf("%w: %w", err, werr))
 		}
 	}
 }

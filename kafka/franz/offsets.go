@@ -21,7 +21,7 @@ func (t *transactional) SendOffsets(ctx context.Context, member kafka.Member, of
 		return err
 	}
 	c := t.link.call(sendOffsetsOp)
-	if member.ID == "" {
+	if member.ID == "" && !member.Standalone {
 		// a broker takes offsets without a member id from anybody, unfenced
 		return c.class(kafka.ClassUnknownMember, member.Group, errors.New("the process is not a member of the group"))
 	}

@@ -3,6 +3,7 @@ package franz
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -45,12 +46,14 @@ func (c *consumer) take(op call, into *kafka.Poll, topic string, p *kgo.FetchPar
 	}
 	tp := kafka.TopicPartition{Topic: topic, Partition: p.Partition}
 	if !c.assigned[tp] {
-		return nil
+		return nil // its records are left to the garbage collector
 	}
 	f := entry(into, tp, merge)
+	f.Records = slices.Grow(f.Records, len(p.Records))
 	for _, r := range p.Records {
 		f.Next = r.Offset + 1
 		if r.Attrs.IsControl() {
+			c.giveBack(r)
 			continue
 		}
 		headers := into.Headers(len(r.Headers))
@@ -61,6 +64,7 @@ func (c *consumer) take(op call, into *kafka.Poll, topic string, p *kgo.FetchPar
 			Topic: topic, Partition: p.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(),
 			Key: r.Key, Value: r.Value, Headers: headers,
 		})
+		c.giveBack(r)
 	}
 	return nil
 }

@@ -2,11 +2,15 @@ package kafkatest
 
 import (
 	"context"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-streams/tidemark/kafka"
 )
@@ -15,12 +19,16 @@ var adminTests = []test{
 	{"topics", false, adminTopics},
 	{"create, delete, create again", false, adminRecreates},
 	{"configurations", false, adminConfigs},
+	{"configuration of a broker", false, adminBrokerConfigs},
 	{"offsets of a log", false, adminListOffsets},
 	{"offsets of what does not exist", false, adminListUnknown},
 	{"offsets around transactions", false, adminTransactionOffsets},
 	{"committed offsets", false, adminCommitted},
 	{"committed offsets wait for transactions", false, adminCommittedStable},
+	{"committed offsets while the coordinator moves", true, adminCommittedElsewhere},
 	{"groups", false, adminGroups},
+	{"groups of a cluster without a coordinator yet", true, adminGroupsEarly},
+	{"groups whose coordinator answers when nobody waits any more", true, adminGroupsLate},
 	{"delete records", false, adminDeleteRecords},
 	{"closed", false, adminClosed},
 }
@@ -108,6 +116,18 @@ func adminConfigs(t *testing.T, s *suite) {
 	}
 	_, err = a.TopicConfigs(s.ctx(t), s.broker.Name(t, "missing"))
 	wantClass(t, err, kafka.ClassUnknownTopic)
+}
+
+func adminBrokerConfigs(t *testing.T, s *suite) {
+	a, ok := s.admin(t).(kafka.BrokerConfigs)
+	if !ok {
+		t.Fatal("the client cannot tell it")
+	}
+	configs, err := a.BrokerConfigs(s.ctx(t))
+	noError(t, err)
+	if n, err := strconv.Atoi(configs["offsets.retention.minutes"]); err != nil || n <= 0 {
+		t.Errorf("offsets.retention.minutes is %q", configs["offsets.retention.minutes"])
+	}
 }
 
 // list gives the offset of partition 0 by each spec.
@@ -288,4 +308,102 @@ func adminClosed(t *testing.T, s *suite) {
 	_, err = a.Topics(s.ctx(t), "x")
 	wantClass(t, err, kafka.ClassClosed)
 	noError(t, a.Close(s.ctx(t)))
+}
+
+// A coordinator that moves says so in its answer, and the question is asked again.
+func adminCommittedElsewhere(t *testing.T, s *suite) {
+	a := s.admin(t)
+	topic := s.broker.CreateTopic(t, "source", 1, nil)
+	tp := kafka.TopicPartition{Topic: topic}
+	_, member := s.member(t)
+	x := s.transactional(t, s.broker.Name(t, "txn"))
+	noError(t, x.Begin())
+	noError(t, x.SendOffsets(s.ctx(t), member, offset(topic, 3)))
+	noError(t, x.Commit(s.ctx(t)))
+	refusals := []int16{kerr.NotCoordinator.Code, kerr.CoordinatorNotAvailable.Code, kerr.CoordinatorLoadInProgress.Code, kerr.NotCoordinator.Code}
+	var met atomic.Int32 // by the broker's goroutine
+	s.broker.Cluster.ControlKey(int16(kmsg.OffsetFetch), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		n := int(met.Load())
+		if n == len(refusals) {
+			s.broker.Cluster.DropControl()
+			return nil, nil, false
+		}
+		s.broker.Cluster.KeepControl()
+		r := q.ResponseKind().(*kmsg.OffsetFetchResponse)
+		r.ErrorCode = refusals[n] // before version 8
+		for _, g := range q.(*kmsg.OffsetFetchRequest).Groups {
+			if g.Group != member.Group {
+				return nil, nil, false
+			}
+			rg := kmsg.NewOffsetFetchResponseGroup()
+			rg.Group, rg.ErrorCode = g.Group, refusals[n]
+			r.Groups = append(r.Groups, rg)
+		}
+		met.Add(1)
+		return r, nil, true
+	})
+	got, err := a.CommittedOffsets(s.ctx(t), member.Group, tp)
+	noError(t, err)
+	if n := int(met.Load()); got[tp].Offset != 3 || n < len(refusals) {
+		t.Errorf("offsets %v, %d of %d refusals were met", got, n, len(refusals))
+	}
+}
+
+// A cluster that has just been made finds no coordinator for a while: that is waited for.
+func adminGroupsEarly(t *testing.T, s *suite) {
+	a := s.admin(t)
+	until := time.Now().Add(3 * time.Second)
+	s.broker.Cluster.ControlKey(int16(kmsg.FindCoordinator), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		if time.Now().After(until) {
+			s.broker.Cluster.DropControl()
+			return nil, nil, false
+		}
+		s.broker.Cluster.KeepControl()
+		return noCoordinator(q), nil, true
+	})
+	g, err := a.DescribeGroup(s.ctx(t), s.broker.Name(t, "group"))
+	noError(t, err)
+	if g.State != "Dead" || time.Now().Before(until) {
+		t.Errorf("group %+v", g)
+	}
+}
+
+// A coordinator that is found after the question was given up, which ends the process with librdkafka's admin client
+// (see confluent's memberReader): nothing is left of such a question.
+func adminGroupsLate(t *testing.T, s *suite) {
+	own := &suite{client: s.client, broker: Embedded(t)}
+	a := own.admin(t)
+	m, member := own.member(t)
+	describe := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(own.ctx(t), within)
+		defer cancel()
+		_, err := a.DescribeGroup(ctx, member.Group)
+		return err
+	}
+	var found atomic.Bool
+	own.broker.Cluster.ControlKey(int16(kmsg.FindCoordinator), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		own.broker.Cluster.KeepControl()
+		return noCoordinator(q), nil, !found.Load()
+	})
+	for range 5 {
+		found.Store(false)
+		_ = describe(700 * time.Millisecond) // no error where the client has kept the coordinator
+		found.Store(true)
+		own.broker.Network.Break() // a connection that comes up has lookups go on
+		noError(t, describe(patience))
+		own.broker.Network.Break()
+	}
+	noError(t, m.Leave(own.ctx(t)))
+}
+
+// noCoordinator answers a question for coordinators: there is none yet.
+func noCoordinator(q kmsg.Request) kmsg.Response {
+	r := q.ResponseKind().(*kmsg.FindCoordinatorResponse)
+	r.ErrorCode = kerr.CoordinatorNotAvailable.Code // before version 4
+	for _, key := range q.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
+		c := kmsg.NewFindCoordinatorResponseCoordinator()
+		c.Key, c.NodeID, c.ErrorCode = key, -1, kerr.CoordinatorNotAvailable.Code
+		r.Coordinators = append(r.Coordinators, c)
+	}
+	return r
 }

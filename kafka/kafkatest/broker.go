@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/tidemark-streams/tidemark/internal/kfakefetch"
 	"github.com/tidemark-streams/tidemark/kafka"
 )
 
@@ -42,6 +43,7 @@ func Embedded(t testing.TB, opts ...kfake.Opt) Broker {
 		t.Fatalf("start the embedded cluster: %v", err)
 	}
 	t.Cleanup(cluster.Close)
+	kfakefetch.ByPartition(cluster)
 	return Broker{Addrs: cluster.ListenAddrs(), Cluster: cluster, Network: network}
 }
 

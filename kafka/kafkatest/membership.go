@@ -23,18 +23,21 @@ var membershipTests = []test{
 	{"closed", false, membershipClosed},
 }
 
-// placementOf asks the broker which topic a member's group consumes.
-func (s *suite) placementOf(t *testing.T, m kafka.Membership) string {
+// placementOf asks the broker which topic a member's group consumes. It does not know in the middle of a rebalance.
+func (s *suite) placementOf(t *testing.T, m kafka.Membership) (topic string) {
 	t.Helper()
-	groups, err := kadm.NewClient(s.broker.raw(t)).DescribeGroups(s.ctx(t), m.State().Member.Group)
-	noError(t, err)
-	for _, g := range groups {
-		for topic := range g.AssignedPartitions() {
-			return topic
+	adm := kadm.NewClient(s.broker.raw(t))
+	Eventually(t, patience, "the group consumes a topic", func() bool {
+		groups, err := adm.DescribeGroups(s.ctx(t), m.State().Member.Group)
+		noError(t, err)
+		for _, g := range groups {
+			for topic = range g.AssignedPartitions() {
+				return true
+			}
 		}
-	}
-	t.Fatalf("group %s consumes no topic", m.State().Member.Group)
-	return ""
+		return false
+	})
+	return topic
 }
 
 func (s *suite) groupConfig(t *testing.T) kafka.MembershipConfig {

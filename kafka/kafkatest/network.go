@@ -6,10 +6,12 @@ import (
 )
 
 // Network lies between clients and an embedded cluster. It can lose answers: the cluster
-// gets every request and acts on it, but the client learns nothing.
+// gets every request and acts on it, but the client learns nothing. And it can hang up, as
+// a proxy does whose broker is away.
 type Network struct {
 	mu    sync.Mutex
 	loses bool
+	hangs bool // up
 	conns map[*conn]struct{}
 }
 
@@ -21,12 +23,20 @@ func (n *Network) LoseAnswers() {
 	n.loses = true
 }
 
-// Heal lets answers pass again. Connections that lost one are closed, as a client could
+// HangUp closes all connections, and each new one in place of its first answer.
+func (n *Network) HangUp() {
+	n.mu.Lock()
+	n.hangs = true
+	n.mu.Unlock()
+	n.Break()
+}
+
+// Heal lets answers and connections pass again. Connections that lost one are closed, as a client could
 // not make sense of what follows.
 func (n *Network) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.loses = false
+	n.loses, n.hangs = false, false
 	for c := range n.conns {
 		if c.lost {
 			_ = c.Conn.Close()
@@ -82,8 +92,12 @@ func (c *conn) Write(b []byte) (int, error) {
 	c.network.mu.Lock()
 	// once one answer is lost, all later ones of the connection are
 	c.lost = c.lost || c.network.loses
-	lost := c.lost
+	lost, hangs := c.lost, c.network.hangs
 	c.network.mu.Unlock()
+	if hangs {
+		_ = c.Conn.Close() // everything was read, so that the other side sees an end and no reset
+		return 0, net.ErrClosed
+	}
 	if lost {
 		return len(b), nil
 	}

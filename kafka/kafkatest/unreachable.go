@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-streams/tidemark/kafka"
 )
@@ -18,6 +19,7 @@ var unreachableTests = []test{
 	{"nobody listens", false, func(t *testing.T, s *suite) { unreachable(t, s, closedPort(t)) }},
 	{"nobody answers", false, func(t *testing.T, s *suite) { unreachable(t, s, silentPort(t)) }},
 	{"a broker that starts late", false, startsLate},
+	{"a broker that hangs up for a while", false, hangsUp},
 	{"no brokers are given", false, noBrokers},
 }
 
@@ -189,6 +191,48 @@ func startsLate(t *testing.T, s *suite) {
 	Embedded(t, kfake.Ports(n))
 	noError(t, <-done)
 	noError(t, <-done)
+}
+
+// hangsUp checks that each part waits for a broker that accepts connections and closes them, as one behind a proxy does.
+func hangsUp(t *testing.T, s *suite) {
+	for name, use := range map[string]func(t *testing.T, s *suite, topic string, group kafka.MembershipConfig){
+		"admin": func(t *testing.T, s *suite, topic string, _ kafka.MembershipConfig) {
+			_, err := s.admin(t).Topics(s.ctx(t), topic)
+			noError(t, err)
+		},
+		"transactional": func(t *testing.T, s *suite, _ string, _ kafka.MembershipConfig) {
+			noError(t, s.uninitialised(t, "x").Init(s.ctx(t)))
+		},
+		"membership": func(t *testing.T, s *suite, _ string, group kafka.MembershipConfig) {
+			holding(t, s.membership(t, group))
+		},
+		"producer": func(t *testing.T, s *suite, topic string, _ kafka.MembershipConfig) {
+			r := newReports()
+			noError(t, s.producer(t, kafka.ProducerConfig{}).Send(s.ctx(t), []kafka.Record{{Topic: topic, Timestamp: 1}}, r.one()))
+			r.wait(t)
+			noError(t, r.errs[0])
+		},
+		"consumer": func(t *testing.T, s *suite, topic string, _ kafka.MembershipConfig) {
+			c := s.consumer(t, kafka.ConsumerConfig{})
+			noError(t, c.Assign(s.ctx(t), map[kafka.TopicPartition]int64{{Topic: topic}: 0}))
+			r := newReader(c)
+			r.until(t, "its position is known", func() bool { _, known := r.next[kafka.TopicPartition{Topic: topic}]; return known })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := &suite{client: s.client, broker: Embedded(t)}
+			group, topic := own.groupConfig(t), own.broker.CreateTopic(t, "in", 1, nil)
+			writer := own.broker.raw(t)
+			noError(t, writer.ProduceSync(own.ctx(t), &kgo.Record{Topic: topic}).FirstErr())
+			own.broker.Network.HangUp()
+			heal := time.AfterFunc(500*time.Millisecond, own.broker.Network.Heal)
+			use(t, own, topic, group)
+			if heal.Stop() {
+				t.Error("it did not wait for the broker")
+			}
+		})
+	}
 }
 
 func noBrokers(t *testing.T, s *suite) {

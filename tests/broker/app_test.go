@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -176,12 +177,31 @@ func (a *app) checkCounts(want map[string]int64) {
 	}
 }
 
-// outputs gives all committed records of the output topic, in order within a partition.
-func (a *app) outputs() (out []*kgo.Record) {
+// outputs gives all committed records of the output topic.
+func (a *app) outputs() []*kgo.Record {
+	a.t.Helper()
+	return a.records(a.out)
+}
+
+// written gives the words that are in the input topic: what a producer was told that it wrote may
+// be there twice when the broker was killed.
+func (a *app) written() map[string]int64 {
+	a.t.Helper()
+	words := map[string]int64{}
+	for _, r := range a.records(a.in) {
+		for _, w := range strings.Fields(string(r.Value)) {
+			words[w]++
+		}
+	}
+	return words
+}
+
+// records gives all committed records of a topic, in order within a partition.
+func (a *app) records(topic string) (out []*kgo.Record) {
 	a.t.Helper()
 	_, adm := admin(a.t, a.addr)
 	ctx := bounded(a.t)
-	ends, err := adm.ListEndOffsets(ctx, a.out)
+	ends, err := adm.ListEndOffsets(ctx, topic)
 	if err == nil {
 		err = ends.Error()
 	}
@@ -194,7 +214,7 @@ func (a *app) outputs() (out []*kgo.Record) {
 			from[o.Partition], left[o.Partition] = kgo.NewOffset().AtStart(), o.Offset
 		}
 	})
-	cl, err := kgo.NewClient(kgo.SeedBrokers(a.addr), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{a.out: from}),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(a.addr), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
 	if err != nil {
 		a.t.Fatal(err)
@@ -203,7 +223,7 @@ func (a *app) outputs() (out []*kgo.Record) {
 	for len(left) > 0 {
 		fetches := cl.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			a.t.Fatalf("read %s: %v; left %v", a.out, err, left)
+			a.t.Fatalf("read %s: %v; left %v", topic, err, left)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if !r.Attrs.IsControl() {
@@ -244,5 +264,18 @@ func everyone(t *testing.T, test func(t *testing.T, c kafka.Client, g streams.Gu
 				test(t, c, g)
 			})
 		}
+	}
+}
+
+// lost waits for the end with an error of package task.
+func (a *app) lost(want error) {
+	a.t.Helper()
+	select {
+	case err := <-a.res:
+		if !errors.Is(err, want) {
+			a.t.Fatalf("ended with %v, want %v", err, want)
+		}
+	case <-bounded(a.t).Done():
+		a.t.Fatalf("the application does not end:\n%s", a.log.String())
 	}
 }

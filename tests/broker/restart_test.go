@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
 	"github.com/tidemark-streams/tidemark/streams"
 )
 
@@ -20,6 +21,8 @@ import (
 // a transaction that it aborts by timeout while the partitions have no leader (on one node: from
 // the restart until the session of the killed broker is over; its log says "likely deleted
 // already and hence can be skipped"). The transaction then hangs for ever: no stable offsets.
+// For the same reason nothing is being committed when the broker is stopped cleanly: a commit that
+// it has acknowledged would lose its markers.
 func TestBrokerRestart(t *testing.T) {
 	t.Parallel()
 	n := start(t, "broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500")
@@ -43,10 +46,19 @@ func TestBrokerRestart(t *testing.T) {
 	for _, a := range apps {
 		a.catchUp()
 	}
-	feed := feed(t, n.addr, apps, want)
-	for _, down := range []func(){n.stop, n.kill} {
+	f := feed(t, n.addr, apps, want)
+	for _, clean := range []bool{true, false} {
 		before := processed(apps)
-		down()
+		if clean {
+			f.stop()
+			for _, a := range apps {
+				a.catchUp()
+			}
+			n.stop()
+			f = feed(t, n.addr, apps, want)
+		} else {
+			n.kill()
+		}
 		for _, a := range apps {
 			until(t, "the application says that the broker is away", func() string {
 				if log := a.log.String(); !strings.Contains(log, n.addr) || !strings.Contains(log, "level=WARN") {
@@ -60,29 +72,40 @@ func TestBrokerRestart(t *testing.T) {
 		until(t, "all applications have gone on", func() string {
 			for i, p := range processed(apps) {
 				if s := apps[i].State(); p < before[i]+100 || s != streams.Running {
-					skipIfHanging(t, apps[i], since, feed)
+					skipIfHanging(t, n, apps[i], since, f)
 					return fmt.Sprintf("%s %s: %v, %d records, before %d", apps[i].client.Name(), apps[i].guarantee, s, p, before[i])
 				}
 			}
 			return ""
 		})
 	}
-	feed.stop()
+	f.stop()
 	for _, a := range apps {
 		a.catchUp()
 		if err := a.Close(bounded(t)); err != nil {
 			t.Error(err)
 		}
-		a.checkCounts(want)
+		written := a.written()
+		if !maps.Equal(written, want) {
+			t.Logf("%s %s: the input has other words than were reported as written: %v, want %v", a.client.Name(), a.guarantee, written, want)
+		}
+		for w, n := range want {
+			if written[w] < n {
+				t.Errorf("%s: %d in the input, %d were reported as written", w, written[w], n)
+			}
+		}
+		a.checkCounts(written)
 	}
 }
 
 // skipIfHanging ends the test when the broker's own fault (see TestBrokerRestart) has struck: an
 // application that has waited for stable offsets for longer than any transaction may take. It
 // says so and waits, which is all that it can do; nothing can be learnt from the rest.
-func skipIfHanging(t *testing.T, a *app, since time.Time, feed *feeder) {
+func skipIfHanging(t *testing.T, n *node, a *app, since time.Time, feed *feeder) {
 	t.Helper()
-	if waited := time.Since(since); waited > 75*time.Second && strings.Contains(a.log.String(), "UNSTABLE_OFFSET_COMMIT") {
+	// franz-go tells the reason; librdkafka asks again by itself until the time is over.
+	waits := strings.Contains(a.log.String(), "UNSTABLE_OFFSET_COMMIT") || strings.Contains(a.log.String(), "read the group's offsets: trying again") && testbroker.LostMarkers(n.dir)
+	if waited := time.Since(since); waited > 75*time.Second && waits {
 		feed.stop()
 		t.Skipf("Apache Kafka 4.3.1 left a transaction of %s hanging after its restart: no stable offsets for %v", a.id, waited.Round(time.Second))
 	}

@@ -24,9 +24,9 @@ const inputLines = 2000
 func TestKillAtRandomMoments(t *testing.T) {
 	for _, client := range clients {
 		for _, guarantee := range guarantees {
-			ordinary, short := 10, 2
+			ordinary, onKafka, short := 20, 6, 2
 			if client != "franz" {
-				ordinary, short = 3, 1
+				ordinary, onKafka, short = 3, 2, 1
 			}
 			t.Run("kfake/"+client+"/"+guarantee, func(t *testing.T) {
 				t.Parallel()
@@ -41,7 +41,7 @@ func TestKillAtRandomMoments(t *testing.T) {
 				w := newWorld(t, newInput(t, r, inputLines), guarantee)
 				w.client = client
 				w.onKafka()
-				killAtRandom(w, r, kills(ordinary/2+1, short))
+				killAtRandom(w, r, kills(onKafka, short))
 			})
 		}
 	}

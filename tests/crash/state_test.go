@@ -68,7 +68,7 @@ func TestKillDuringRestore(t *testing.T) {
 			w := newWorld(t, newInput(t, r, 1000), guarantee)
 			w.repeat = 5
 			w.finish()
-			rounds := [][]string{{"restore-batch:1", "restore-batch:1"}, {"restore-batch:3"}, {"restored"}}
+			rounds := [][]string{{"restore-batch:1", "restore-batch:1"}, {"restore-batch:3"}, {"restored"}, {"start-committed", "start-committed"}}
 			if testing.Short() {
 				rounds = rounds[:1]
 			}

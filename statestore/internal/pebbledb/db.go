@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options is how to open a database. All fields must be set.
+// Options is how to open a database. All fields must be set, where nothing else is said.
 type Options struct {
 	FS           vfs.FS
 	Resources    *Resources
@@ -21,17 +21,23 @@ type Options struct {
 	MemTableSize uint64
 	// Create a database; without it one must be there.
 	Create bool
+	// ReadOnly opens a database without changing anything in its directory, not even by
+	// replaying the log, which goes to memory. Only what reads may be called.
+	ReadOnly bool
+	// NoLog leaves the log out of what is read: only what was flushed is there.
+	NoLog bool
+	// BeforeReplay, if not nil, is called once before a log is replayed for reading, with an
+	// upper bound of its bytes.
+	BeforeReplay func(bytes int64) error
 	// WrapFailure makes of the first failure the error that every later call returns.
 	WrapFailure func(error) error
 	// CloseTimeout is how long Close waits for a failed database before it is left behind.
 	CloseTimeout time.Duration
-}
-
-// Replay is what Open found in the write-ahead log.
-type Replay struct {
-	Keys, Batches int64
-	// Bytes of the logs read.
-	Bytes int64
+	// StallAfter is how long a call waits for the disk before the log says so; 0 = 5 s.
+	StallAfter time.Duration
+	// HangTimeout is how long a database that is to be closed waits for a disk that does not
+	// answer anything; 0 = 30 s.
+	HangTimeout time.Duration
 }
 
 // DB is an open database.
@@ -40,38 +46,57 @@ type DB struct {
 	o      Options
 	latch  *latch
 	sched  *scheduler
+	table  memTable
 	replay Replay
 	opened atomic.Bool
 	ended  atomic.Bool
 	left   atomic.Bool // behind
+	ending atomic.Bool // it is to be closed
+	health health
+
+	checkpoint checkpointing
 }
 
 // Open opens (or with Create makes) the database in dir.
 func Open(dir string, o Options) (*DB, error) {
-	d := &DB{o: o, latch: newLatch(), sched: &scheduler{l: o.Resources.limit}}
-	opened := make(chan *pebble.DB, 1)
-	left, err := d.await("open", func() error {
-		db, err := pebble.Open(dir, d.pebbleOptions())
-		if err == nil {
-			opened <- db
-		}
-		return err
-	})
-	if left {
+	if o.StallAfter == 0 {
+		o.StallAfter = 5 * time.Second
+	}
+	if o.HangTimeout == 0 {
+		o.HangTimeout = 30 * time.Second
+	}
+	d := &DB{o: o, latch: newLatch(), sched: &scheduler{l: o.Resources.limit, opening: true}}
+	opened, done := make(chan *pebble.DB, 1), make(chan error, 1)
+	go func() {
+		_, err := guard("open", func() error {
+			db, err := d.open(dir)
+			if err == nil {
+				opened <- db
+			}
+			return err
+		})
+		done <- err
+	}()
+	ended, err := d.awaitEnd("open", done) // what failed in the background may come right, and the lock is given back then
+	if !ended {
 		d.leaveBehind()
 	}
-	if err != nil {
+	if !ended || err != nil {
+		if _, first := d.latch.state(); first != nil {
+			err = first
+		}
 		return nil, classify(err)
 	}
 	d.db = <-opened
 	d.opened.Store(true)
+	d.sched.opened()
 	o.Resources.users.Add(1)
 	return d, nil
 }
 
-func (d *DB) pebbleOptions() *pebble.Options {
+func (d *DB) pebbleOptions(dir string) *pebble.Options {
 	po := &pebble.Options{
-		FS:                          &parkFS{FS: d.o.FS, opened: &d.opened, report: d.fail},
+		FS:                          &parkFS{FS: d.files(), dir: d.o.FS.PathDir(d.o.FS.PathJoin(dir, "x")), opened: &d.opened, report: d.fail, elsewhere: d.checkpoint.fail},
 		Cache:                       d.o.Resources.blocks,
 		FileCache:                   d.o.Resources.files,
 		FormatMajorVersion:          pebble.FormatNewest,
@@ -83,12 +108,17 @@ func (d *DB) pebbleOptions() *pebble.Options {
 		Logger:                      d.fatalLogger(),
 		EventListener: &pebble.EventListener{
 			BackgroundError: d.backgroundError,
+			FlushBegin:      func(pebble.FlushInfo) { d.flushBegins() },
+			FlushEnd:        func(pebble.FlushInfo) { d.flushEnds() },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
 				d.fail(fmt.Errorf("%w: %s: %w", ErrCorrupt, i.Path, i.Details), broken)
 			},
 		},
 	}
 	po.Experimental.CompactionScheduler = d.sched
+	if d.o.ReadOnly {
+		po.ReadOnly, po.FS = true, &readFS{FS: d.o.FS, beforeReplay: d.o.BeforeReplay, noLog: d.o.NoLog}
+	}
 	return po
 }
 
@@ -102,27 +132,7 @@ func (d *DB) backgroundError(err error) {
 }
 
 func (d *DB) fatalLogger() *logger {
-	return &logger{log: d.o.Log, latch: d.latch, info: d.noteReplay}
-}
-
-// noteReplay reads Pebble's report on a log: it has no event for it.
-func (d *DB) noteReplay(format string, args []any) {
-	if !strings.Contains(format, "stopped reading at offset") || len(args) != 5 {
-		return
-	}
-	keys, ok1 := args[3].(int64)
-	batches, ok2 := args[4].(int64)
-	if ok1 && ok2 && batches > 0 {
-		d.replay.Keys += keys
-		d.replay.Batches += batches
-		if o, ok := args[2].(interface{ String() string }); ok {
-			var name string
-			var at int64
-			if _, err := fmt.Sscanf(strings.TrimPrefix(o.String(), "("), "%s %d", &name, &at); err == nil {
-				d.replay.Bytes += at
-			}
-		}
-	}
+	return &logger{log: d.o.Log, latch: d.latch, info: d.replay.note}
 }
 
 // Replay tells what Open replayed.
@@ -137,13 +147,15 @@ func (d *DB) fail(err error, level severity) {
 
 // Err is the failure as every call returns it, nil while there is none.
 func (d *DB) Err() error {
-	select {
-	case <-d.latch.closed:
-		_, err := d.latch.state()
-		return d.o.WrapFailure(err)
-	default:
-		return nil
+	if d.latch.failed.Load() {
+		return d.failure()
 	}
+	return nil
+}
+
+func (d *DB) failure() error {
+	_, err := d.latch.state()
+	return d.o.WrapFailure(err)
 }
 
 // Failed is closed at the first failure.
@@ -195,17 +207,23 @@ func (d *DB) await(op string, fn func() error) (left bool, err error) {
 		}
 		done <- err
 	}()
-	select {
-	case err := <-done:
-		return false, err
-	case <-d.latch.closed:
+	w := d.watch(op)
+	defer w.end()
+	for {
 		select {
 		case err := <-done:
 			return false, err
-		default:
+		case <-w.timer.C:
+			w.tick()
+		case <-d.latch.closed:
+			select {
+			case err := <-done:
+				return false, err
+			default:
+			}
+			_, err := d.latch.state()
+			return true, err
 		}
-		_, err := d.latch.state()
-		return true, err
 	}
 }
 
@@ -238,13 +256,15 @@ func classify(err error) error {
 }
 
 // Close closes the database. A failed one is left behind if closing it does not work at
-// once; then its lock stays, and the directory can be opened again only by another
-// process. The error is nil also for a failed database: its failure was reported before.
+// once; it changes nothing in its directory then, which can be opened again unless the disk does not
+// answer. The error is nil also for a database that had failed: Err tells that, then too.
 func (d *DB) Close() error {
 	if d.ended.Swap(true) {
 		return nil
 	}
+	d.EndSoon()
 	defer d.o.Resources.users.Add(-1)
+	defer d.forget()
 	before, _ := d.latch.state()
 	if before == fatal {
 		d.leaveBehind()
@@ -258,7 +278,7 @@ func (d *DB) Close() error {
 		}
 		done <- err
 	}()
-	closed, err := d.awaitClose(done)
+	closed, err := d.awaitEnd("close", done)
 	now, _ := d.latch.state()
 	if !closed || now == fatal {
 		d.leaveBehind()
@@ -274,12 +294,23 @@ func (d *DB) Close() error {
 	return nil
 }
 
-// awaitClose waits as long as it takes, but only CloseTimeout once the database has failed.
-func (d *DB) awaitClose(done <-chan error) (closed bool, err error) {
-	select {
-	case err := <-done:
-		return true, err
-	case <-d.latch.closed:
+// awaitEnd waits for an open or a close as long as the disk answers, but only CloseTimeout once the database has failed,
+// and no longer when Pebble is stuck.
+func (d *DB) awaitEnd(op string, done <-chan error) (ended bool, err error) {
+	w := d.watch(op)
+	defer w.end()
+	for failed := false; !failed; {
+		select {
+		case err := <-done:
+			return true, err
+		case <-w.timer.C:
+			w.tick()
+		case <-d.latch.closed:
+			failed = true
+		}
+	}
+	if level, _ := d.latch.state(); level == fatal {
+		return false, nil
 	}
 	t := time.NewTimer(d.o.CloseTimeout)
 	defer t.Stop()
@@ -291,9 +322,12 @@ func (d *DB) awaitClose(done <-chan error) (closed bool, err error) {
 	}
 }
 
+// leaveBehind lets Pebble be. It changes nothing in the directory any more, and that can be opened again as soon as no
+// operation of its is under way.
 func (d *DB) leaveBehind() {
 	abandoned.Add(1)
 	d.left.Store(true)
 	d.o.Resources.leaked.Store(true)
 	d.sched.abandon()
+	d.health.close()
 }

@@ -9,7 +9,8 @@
 // a broken background job for ever, and may accept writes after its log could not be
 // written. Here the first of these closes a latch:
 // every later call returns the first cause at once, and Close leaves the database behind
-// instead of waiting for it.
+// instead of waiting for it. What is left behind changes no file any more, and its lock is given back as soon as
+// no operation of its is under way: the same process can open the directory again.
 //
 // Goroutines: a call that may block on Pebble's locks runs on a goroutine of its own and
 // is left behind when the latch closes first ([Abandoned] counts the databases). Reads
@@ -23,5 +24,11 @@
 //     Fatalf, park the goroutine instead.
 //  3. Nobody waits for a parked goroutine: who calls Pebble on another goroutine waits for
 //     the latch too; a Fatalf under a reader becomes an error.
-//  4. An abandoned database gives its compaction slots back.
+//  4. An abandoned database gives its compaction slots back, and one that is not open yet
+//     gets none.
+//  5. An Open that may fail has nothing running in the background: what the log holds is
+//     flushed by an Open of its own, see settle.go.
+//  6. Every operation on files, of tables that are ingested and of checkpoints too, goes through the watch of
+//     health.go: a disk that does not answer keeps nobody who closes.
+//  7. One that is open for reading changes nothing in its directory.
 package pebbledb

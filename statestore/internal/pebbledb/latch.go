@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -28,6 +29,7 @@ const (
 // latch keeps the first failure.
 type latch struct {
 	closed chan struct{}
+	failed atomic.Bool // what every read and write looks at: cheaper than the channel
 
 	mu    sync.Mutex
 	err   error
@@ -45,6 +47,7 @@ func (l *latch) fail(err error, level severity) bool {
 		return false
 	}
 	l.err = err
+	l.failed.Store(true)
 	close(l.closed)
 	return true
 }
@@ -61,34 +64,64 @@ type fatalCall struct{ err error }
 // guard runs fn and turns a panic into an error.
 func guard(op string, fn func() error) (panicked bool, err error) {
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case fatalCall:
-			panicked, err = true, fmt.Errorf("%s: %w", op, r.err)
-		case error:
-			panicked, err = true, fmt.Errorf("%s: pebble panicked: %w", op, r)
-		default:
-			panicked, err = true, fmt.Errorf("%s: pebble panicked: %v", op, r)
+		if r := recover(); r != nil {
+			panicked, err = true, panicError(op, r)
 		}
 	}()
 	return false, fn()
+}
+
+func panicError(op string, r any) error {
+	switch r := r.(type) {
+	case fatalCall:
+		return fmt.Errorf("%s: %w", op, r.err)
+	case error:
+		return fmt.Errorf("%s: pebble panicked: %w", op, r)
+	}
+	return fmt.Errorf("%s: pebble panicked: %v", op, r)
 }
 
 // guardRead is guard for the caller's own goroutine, which must not be parked. (Reading
 // takes no lock that a panic could upset.)
 func guardRead(op string, fn func() error) (panicked bool, err error) { return guard(op, fn) }
 
-// guardReadName is how guardRead looks in a stack.
-const guardReadName = "statestore/internal/pebbledb.guardRead"
+// guardWalk is guardRead for a function that calls code which is not Pebble's, and says so
+// while it does: a panic there goes on to whom it belongs, from the stack on which it arose.
+func guardWalk(op string, fn func(outside *bool) error) (panicked bool, err error) {
+	outside := false
+	defer func() {
+		if outside {
+			return
+		}
+		if r := recover(); r != nil {
+			panicked, err = true, panicError(op, r)
+		}
+	}()
+	return false, fn(&outside)
+}
 
-// reading tells whether guardRead is on this goroutine's stack.
+// How the guards look in a stack.
+const (
+	guardName     = "statestore/internal/pebbledb.guard"
+	guardReadName = guardName + "Read"
+	guardWalkName = guardName + "Walk"
+)
+
+// reading tells whether the innermost guard on this goroutine's stack is that of a read: code
+// that a walk calls may write.
 func reading() bool {
+	write := false
 	pcs := make([]uintptr, 256)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	for {
 		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, guardReadName) {
+		switch {
+		case strings.HasSuffix(f.Function, guardReadName), strings.HasSuffix(f.Function, guardWalkName):
 			return true
+		case write: // guard, and not called by guardRead
+			return false
+		case strings.HasSuffix(f.Function, guardName):
+			write = true
 		}
 		if !more {
 			return false

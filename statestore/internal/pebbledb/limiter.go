@@ -15,6 +15,7 @@ type limiter struct {
 	mu      sync.Mutex
 	running int
 	refused []*scheduler // in the order of refusal, each at most once
+	closed  bool         // no offer begins
 	offers  sync.WaitGroup
 }
 
@@ -27,6 +28,8 @@ type scheduler struct {
 	running int  // slots held
 	waiting bool // in l.refused
 	gone    bool // unregistered or abandoned
+	opening bool // nothing is granted, see opened
+	wanted  bool // asked while opening
 
 	// calls counts the limiter's calls into the database. It goes up under l.mu, and not
 	// when gone is set.
@@ -51,6 +54,10 @@ func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	if s.gone {
 		return false, nil
 	}
+	if s.opening {
+		s.wanted = true
+		return false, nil
+	}
 	if s.running >= s.db.GetAllowedWithoutPermission() || s.l.running >= s.l.max {
 		s.l.remember(s)
 		return false, nil
@@ -64,7 +71,21 @@ func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 func (s *scheduler) UpdateGetAllowedWithoutPermission() {
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
-	if !s.gone && s.l.running < s.l.max {
+	if s.opening {
+		s.wanted = true
+	} else if !s.gone && s.l.running < s.l.max {
+		s.l.remember(s)
+		s.l.offerSoon()
+	}
+}
+
+// opened is called when the database is open. Before, a compaction could outlive an Open
+// that fails, which does not wait for it, and with that the caches that it uses.
+func (s *scheduler) opened() {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	s.opening = false
+	if s.wanted && !s.gone {
 		s.l.remember(s)
 		s.l.offerSoon()
 	}
@@ -90,9 +111,18 @@ func (l *limiter) remember(s *scheduler) {
 // offerSoon is called with l.mu held. The offer is made on another goroutine, because the
 // databases' locks come before the limiter's.
 func (l *limiter) offerSoon() {
-	if len(l.refused) > 0 {
+	if len(l.refused) > 0 && !l.closed {
 		l.offers.Go(l.offer)
 	}
+}
+
+// close returns when no offer is running; none follows. A database gives its last slot back
+// only after it stopped counting the compaction, so that this can come after its close.
+func (l *limiter) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.offers.Wait()
 }
 
 // offer gives the free slots to those who were refused, in turn.

@@ -127,6 +127,26 @@ func TestLimiterTakesSlotsOfTheAbandoned(t *testing.T) {
 	}
 }
 
+// TestLimiterIsClosedBeforeTheLastSlotReturns: Pebble's Close does not wait for the goroutine of a
+// compaction to give its slot back.
+func TestLimiterIsClosedBeforeTheLastSlotReturns(t *testing.T) {
+	l := &limiter{max: 1}
+	a, b := newFake(l), newFake(l)
+	a.want()
+	b.want() // is refused
+	a.s.Unregister()
+	b.s.Unregister()
+	l.close()
+	a.finish()
+	l.offers.Wait()
+	if l.running != 0 {
+		t.Errorf("%d slots are held", l.running)
+	}
+	if len(l.refused) != 1 {
+		t.Error("an offer was made after the limiter was closed")
+	}
+}
+
 func TestManyDatabasesShareTheSlots(t *testing.T) {
 	l := &limiter{max: 2}
 	var dbs []*fakeDB

@@ -3,6 +3,7 @@ package pebbledb
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -16,13 +17,17 @@ import (
 // such error closes the latch, and its goroutine never returns: whoever waits for it waits
 // for the latch as well.
 //
-// Other errors reach Pebble, which hands them on.
+// Other errors reach Pebble, which hands them on; so do all of files elsewhere: those of a
+// checkpoint.
 type parkFS struct {
 	vfs.FS
+	dir string // the database's, as PathDir gives it
 	// opened: before, Pebble returns the errors of a log like all others.
 	opened *atomic.Bool
 	// report is called with the first failure.
 	report func(error, severity)
+	// elsewhere is called when another directory, a checkpoint's, cannot be synced.
+	elsewhere func(error)
 }
 
 func (p *parkFS) check(op, name string, err error) error {
@@ -63,7 +68,7 @@ func (p *parkFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCa
 }
 
 func (p *parkFS) log(op, name string, f vfs.File, err error) (vfs.File, error) {
-	if !isLog(name) {
+	if !isLog(name) || p.PathDir(name) != p.dir {
 		return f, err
 	}
 	if err := p.check(op, name, err); err != nil {
@@ -78,8 +83,14 @@ func (p *parkFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.PathDir(p.PathJoin(name, "x")) != p.dir {
+		return &checkpointDir{File: f, failed: p.elsewhere}, nil
+	}
 	return &parkFile{File: f, fs: p, name: name}, nil
 }
+
+// MkdirAll implements vfs.FS. Only a checkpoint makes a directory.
+func (p *parkFS) MkdirAll(dir string, _ os.FileMode) error { return p.FS.MkdirAll(dir, 0o700) }
 
 // Unwrap implements vfs.FS.
 func (p *parkFS) Unwrap() vfs.FS { return p.FS }
@@ -89,24 +100,35 @@ type parkFile struct {
 	vfs.File
 	fs   *parkFS
 	name string
+	// closed: a log whose Close has failed, and parked whoever called it, is closed again by
+	// the next who wants a new one. Not every file system bears that.
+	closed atomic.Bool
+}
+
+// call runs fn unless the file is closed.
+func (f *parkFile) call(op string, fn func() error) error {
+	if f.closed.Load() {
+		return f.fs.check(op, f.name, os.ErrClosed)
+	}
+	return f.fs.check(op, f.name, fn())
 }
 
 // Write implements vfs.File.
-func (f *parkFile) Write(b []byte) (int, error) {
-	n, err := f.File.Write(b)
-	return n, f.fs.check("write", f.name, err)
+func (f *parkFile) Write(b []byte) (n int, err error) {
+	err = f.call("write", func() (err error) { n, err = f.File.Write(b); return err })
+	return n, err
 }
 
 // Sync implements vfs.File.
-func (f *parkFile) Sync() error { return f.fs.check("sync", f.name, f.File.Sync()) }
+func (f *parkFile) Sync() error { return f.call("sync", f.File.Sync) }
 
 // SyncData implements vfs.File.
-func (f *parkFile) SyncData() error { return f.fs.check("sync", f.name, f.File.SyncData()) }
+func (f *parkFile) SyncData() error { return f.call("sync", f.File.SyncData) }
 
 // SyncTo implements vfs.File.
-func (f *parkFile) SyncTo(length int64) (bool, error) {
-	full, err := f.File.SyncTo(length)
-	return full, f.fs.check("sync", f.name, err)
+func (f *parkFile) SyncTo(length int64) (full bool, err error) {
+	err = f.call("sync", func() (err error) { full, err = f.File.SyncTo(length); return err })
+	return full, err
 }
 
 // Stat implements vfs.File.
@@ -116,4 +138,23 @@ func (f *parkFile) Stat() (vfs.FileInfo, error) {
 }
 
 // Close implements vfs.File.
-func (f *parkFile) Close() error { return f.fs.check("close", f.name, f.File.Close()) }
+func (f *parkFile) Close() error {
+	if f.closed.Swap(true) {
+		return f.fs.check("close", f.name, os.ErrClosed)
+	}
+	return f.fs.check("close", f.name, f.File.Close())
+}
+
+// checkpointDir is a directory of a checkpoint. Pebble would panic if it could not be synced.
+type checkpointDir struct {
+	vfs.File
+	failed func(error)
+}
+
+// Sync implements vfs.File.
+func (d *checkpointDir) Sync() error {
+	if err := d.File.Sync(); err != nil {
+		d.failed(err)
+	}
+	return nil
+}

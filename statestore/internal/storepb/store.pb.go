@@ -198,14 +198,28 @@ func (x *Catalog) GetStores() []*Store {
 }
 
 type Store struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Kind          uint32                 `protobuf:"varint,3,opt,name=kind,proto3" json:"kind,omitempty"`
-	Changelog     string                 `protobuf:"bytes,4,opt,name=changelog,proto3" json:"changelog,omitempty"`
-	ChangelogId   []byte                 `protobuf:"bytes,5,opt,name=changelog_id,json=changelogId,proto3" json:"changelog_id,omitempty"`
-	KeySerde      string                 `protobuf:"bytes,6,opt,name=key_serde,json=keySerde,proto3" json:"key_serde,omitempty"`
-	ValueSerde    string                 `protobuf:"bytes,7,opt,name=value_serde,json=valueSerde,proto3" json:"value_serde,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name        string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Kind        uint32                 `protobuf:"varint,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Changelog   string                 `protobuf:"bytes,4,opt,name=changelog,proto3" json:"changelog,omitempty"`
+	ChangelogId []byte                 `protobuf:"bytes,5,opt,name=changelog_id,json=changelogId,proto3" json:"changelog_id,omitempty"`
+	KeySerde    string                 `protobuf:"bytes,6,opt,name=key_serde,json=keySerde,proto3" json:"key_serde,omitempty"`
+	ValueSerde  string                 `protobuf:"bytes,7,opt,name=value_serde,json=valueSerde,proto3" json:"value_serde,omitempty"`
+	// The version of what the values mean, as the program counts it; 0 = not counted.
+	SchemaVersion uint32 `protobuf:"varint,8,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	// Number of partitions of the changelog; 0 = not known.
+	Partitions int32 `protobuf:"varint,9,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	// Window, session and versioned stores: how long an entry is kept, how long a window is,
+	// and the length of a segment, which is part of the layout of the keys.
+	RetentionMs  int64 `protobuf:"varint,10,opt,name=retention_ms,json=retentionMs,proto3" json:"retention_ms,omitempty"`
+	WindowSizeMs int64 `protobuf:"varint,11,opt,name=window_size_ms,json=windowSizeMs,proto3" json:"window_size_ms,omitempty"`
+	SegmentMs    int64 `protobuf:"varint,12,opt,name=segment_ms,json=segmentMs,proto3" json:"segment_ms,omitempty"`
+	// Windows of one key and start do not replace each other.
+	RetainDuplicates bool `protobuf:"varint,13,opt,name=retain_duplicates,json=retainDuplicates,proto3" json:"retain_duplicates,omitempty"`
+	// The entries are kept elsewhere: in memory, or by a store of the user's.
+	InMemory      bool `protobuf:"varint,14,opt,name=in_memory,json=inMemory,proto3" json:"in_memory,omitempty"`
+	External      bool `protobuf:"varint,15,opt,name=external,proto3" json:"external,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -289,6 +303,62 @@ func (x *Store) GetValueSerde() string {
 	return ""
 }
 
+func (x *Store) GetSchemaVersion() uint32 {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return 0
+}
+
+func (x *Store) GetPartitions() int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return 0
+}
+
+func (x *Store) GetRetentionMs() int64 {
+	if x != nil {
+		return x.RetentionMs
+	}
+	return 0
+}
+
+func (x *Store) GetWindowSizeMs() int64 {
+	if x != nil {
+		return x.WindowSizeMs
+	}
+	return 0
+}
+
+func (x *Store) GetSegmentMs() int64 {
+	if x != nil {
+		return x.SegmentMs
+	}
+	return 0
+}
+
+func (x *Store) GetRetainDuplicates() bool {
+	if x != nil {
+		return x.RetainDuplicates
+	}
+	return false
+}
+
+func (x *Store) GetInMemory() bool {
+	if x != nil {
+		return x.InMemory
+	}
+	return false
+}
+
+func (x *Store) GetExternal() bool {
+	if x != nil {
+		return x.External
+	}
+	return false
+}
+
 // Commit says what the data beside it contains. It is in every batch that changes data.
 type Commit struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -296,9 +366,11 @@ type Commit struct {
 	Epoch   int64                  `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Number  int64                  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	// Absent: no stream time yet.
-	StreamTimeMs  *int64           `protobuf:"varint,4,opt,name=stream_time_ms,json=streamTimeMs,proto3,oneof" json:"stream_time_ms,omitempty"`
-	Positions     []*Position      `protobuf:"bytes,5,rep,name=positions,proto3" json:"positions,omitempty"`
-	Stores        []*StoreProgress `protobuf:"bytes,6,rep,name=stores,proto3" json:"stores,omitempty"`
+	StreamTimeMs *int64           `protobuf:"varint,4,opt,name=stream_time_ms,json=streamTimeMs,proto3,oneof" json:"stream_time_ms,omitempty"`
+	Positions    []*Position      `protobuf:"bytes,5,rep,name=positions,proto3" json:"positions,omitempty"`
+	Stores       []*StoreProgress `protobuf:"bytes,6,rep,name=stores,proto3" json:"stores,omitempty"`
+	// The wall clock at the commit.
+	CommittedMs   int64 `protobuf:"varint,7,opt,name=committed_ms,json=committedMs,proto3" json:"committed_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -375,6 +447,13 @@ func (x *Commit) GetStores() []*StoreProgress {
 	return nil
 }
 
+func (x *Commit) GetCommittedMs() int64 {
+	if x != nil {
+		return x.CommittedMs
+	}
+	return 0
+}
+
 type Position struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -436,11 +515,21 @@ func (x *Position) GetNext() int64 {
 }
 
 type StoreProgress struct {
-	state         protoimpl.MessageState    `protogen:"open.v1"`
-	Id            uint32                    `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	OffsetState   StoreProgress_OffsetState `protobuf:"varint,2,opt,name=offset_state,json=offsetState,proto3,enum=tidemark.statestore.StoreProgress_OffsetState" json:"offset_state,omitempty"`
-	Next          int64                     `protobuf:"varint,3,opt,name=next,proto3" json:"next,omitempty"`
-	Complete      bool                      `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
+	state       protoimpl.MessageState    `protogen:"open.v1"`
+	Id          uint32                    `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	OffsetState StoreProgress_OffsetState `protobuf:"varint,2,opt,name=offset_state,json=offsetState,proto3,enum=tidemark.statestore.StoreProgress_OffsetState" json:"offset_state,omitempty"`
+	Next        int64                     `protobuf:"varint,3,opt,name=next,proto3" json:"next,omitempty"`
+	Complete    bool                      `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
+	// Window and session stores: the largest start (end) ever written; versioned stores: the
+	// largest timestamp. Absent: none yet.
+	StreamTimeMs *int64 `protobuf:"varint,5,opt,name=stream_time_ms,json=streamTimeMs,proto3,oneof" json:"stream_time_ms,omitempty"`
+	// Window stores that retain duplicates: the sequence number given last.
+	Sequence uint32 `protobuf:"varint,6,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The wall clock when the store last stood at the end of its changelog; 0 = not known.
+	CaughtUpMs int64 `protobuf:"varint,7,opt,name=caught_up_ms,json=caughtUpMs,proto3" json:"caught_up_ms,omitempty"`
+	// A store without a changelog that is not complete, but holds exactly what the records before
+	// the task's positions wrote.
+	Replaying     bool `protobuf:"varint,8,opt,name=replaying,proto3" json:"replaying,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +592,326 @@ func (x *StoreProgress) GetComplete() bool {
 	return false
 }
 
+func (x *StoreProgress) GetStreamTimeMs() int64 {
+	if x != nil && x.StreamTimeMs != nil {
+		return *x.StreamTimeMs
+	}
+	return 0
+}
+
+func (x *StoreProgress) GetSequence() uint32 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *StoreProgress) GetCaughtUpMs() int64 {
+	if x != nil {
+		return x.CaughtUpMs
+	}
+	return 0
+}
+
+func (x *StoreProgress) GetReplaying() bool {
+	if x != nil {
+		return x.Replaying
+	}
+	return false
+}
+
+// Owner says when a process last had the task.
+type Owner struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	LastOwnedMs   int64                  `protobuf:"varint,2,opt,name=last_owned_ms,json=lastOwnedMs,proto3" json:"last_owned_ms,omitempty"`
+	ProcessId     string                 `protobuf:"bytes,3,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Owner) Reset() {
+	*x = Owner{}
+	mi := &file_store_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Owner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Owner) ProtoMessage() {}
+
+func (x *Owner) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Owner.ProtoReflect.Descriptor instead.
+func (*Owner) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Owner) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Owner) GetLastOwnedMs() int64 {
+	if x != nil {
+		return x.LastOwnedMs
+	}
+	return 0
+}
+
+func (x *Owner) GetProcessId() string {
+	if x != nil {
+		return x.ProcessId
+	}
+	return ""
+}
+
+// Imports names what was ever taken over from elsewhere, so that it is not taken twice.
+type Imports struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Imports       []*Import              `protobuf:"bytes,2,rep,name=imports,proto3" json:"imports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Imports) Reset() {
+	*x = Imports{}
+	mi := &file_store_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Imports) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Imports) ProtoMessage() {}
+
+func (x *Imports) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Imports.ProtoReflect.Descriptor instead.
+func (*Imports) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Imports) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Imports) GetImports() []*Import {
+	if x != nil {
+		return x.Imports
+	}
+	return nil
+}
+
+type Import struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The store, and the file or database that its data or offset came from.
+	Store      string `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
+	Source     string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	ImportedMs int64  `protobuf:"varint,3,opt,name=imported_ms,json=importedMs,proto3" json:"imported_ms,omitempty"`
+	// When the other program wrote it last, as far as its files tell; 0 = not known.
+	DataMs        int64 `protobuf:"varint,4,opt,name=data_ms,json=dataMs,proto3" json:"data_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Import) Reset() {
+	*x = Import{}
+	mi := &file_store_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Import) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Import) ProtoMessage() {}
+
+func (x *Import) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Import.ProtoReflect.Descriptor instead.
+func (*Import) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Import) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *Import) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Import) GetImportedMs() int64 {
+	if x != nil {
+		return x.ImportedMs
+	}
+	return 0
+}
+
+func (x *Import) GetDataMs() int64 {
+	if x != nil {
+		return x.DataMs
+	}
+	return 0
+}
+
+// SchemaChange stands while the rows of a store are being changed to a newer schema.
+type SchemaChange struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// In the order of the rows, each from the end of the one before.
+	Parts         []*SchemaPart `protobuf:"bytes,2,rep,name=parts,proto3" json:"parts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SchemaChange) Reset() {
+	*x = SchemaChange{}
+	mi := &file_store_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SchemaChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SchemaChange) ProtoMessage() {}
+
+func (x *SchemaChange) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SchemaChange.ProtoReflect.Descriptor instead.
+func (*SchemaChange) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SchemaChange) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *SchemaChange) GetParts() []*SchemaPart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+type SchemaPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The row, behind the store's prefix, before which the part ends; empty = the end of the store.
+	End []byte `protobuf:"bytes,1,opt,name=end,proto3" json:"end,omitempty"`
+	// The schema version of its values.
+	Schema        uint32 `protobuf:"varint,2,opt,name=schema,proto3" json:"schema,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SchemaPart) Reset() {
+	*x = SchemaPart{}
+	mi := &file_store_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SchemaPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SchemaPart) ProtoMessage() {}
+
+func (x *SchemaPart) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SchemaPart.ProtoReflect.Descriptor instead.
+func (*SchemaPart) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SchemaPart) GetEnd() []byte {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *SchemaPart) GetSchema() uint32 {
+	if x != nil {
+		return x.Schema
+	}
+	return 0
+}
+
 var File_store_proto protoreflect.FileDescriptor
 
 const file_store_proto_rawDesc = "" +
@@ -516,7 +925,7 @@ const file_store_proto_rawDesc = "" +
 	"\aCatalog\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\anext_id\x18\x02 \x01(\rR\x06nextId\x122\n" +
-	"\x06stores\x18\x03 \x03(\v2\x1a.tidemark.statestore.StoreR\x06stores\"\xbe\x01\n" +
+	"\x06stores\x18\x03 \x03(\v2\x1a.tidemark.statestore.StoreR\x06stores\"\xd3\x03\n" +
 	"\x05Store\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -525,29 +934,69 @@ const file_store_proto_rawDesc = "" +
 	"\fchangelog_id\x18\x05 \x01(\fR\vchangelogId\x12\x1b\n" +
 	"\tkey_serde\x18\x06 \x01(\tR\bkeySerde\x12\x1f\n" +
 	"\vvalue_serde\x18\a \x01(\tR\n" +
-	"valueSerde\"\x87\x02\n" +
+	"valueSerde\x12%\n" +
+	"\x0eschema_version\x18\b \x01(\rR\rschemaVersion\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\t \x01(\x05R\n" +
+	"partitions\x12!\n" +
+	"\fretention_ms\x18\n" +
+	" \x01(\x03R\vretentionMs\x12$\n" +
+	"\x0ewindow_size_ms\x18\v \x01(\x03R\fwindowSizeMs\x12\x1d\n" +
+	"\n" +
+	"segment_ms\x18\f \x01(\x03R\tsegmentMs\x12+\n" +
+	"\x11retain_duplicates\x18\r \x01(\bR\x10retainDuplicates\x12\x1b\n" +
+	"\tin_memory\x18\x0e \x01(\bR\binMemory\x12\x1a\n" +
+	"\bexternal\x18\x0f \x01(\bR\bexternal\"\xaa\x02\n" +
 	"\x06Commit\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x03R\x06number\x12)\n" +
 	"\x0estream_time_ms\x18\x04 \x01(\x03H\x00R\fstreamTimeMs\x88\x01\x01\x12;\n" +
 	"\tpositions\x18\x05 \x03(\v2\x1d.tidemark.statestore.PositionR\tpositions\x12:\n" +
-	"\x06stores\x18\x06 \x03(\v2\".tidemark.statestore.StoreProgressR\x06storesB\x11\n" +
+	"\x06stores\x18\x06 \x03(\v2\".tidemark.statestore.StoreProgressR\x06stores\x12!\n" +
+	"\fcommitted_ms\x18\a \x01(\x03R\vcommittedMsB\x11\n" +
 	"\x0f_stream_time_ms\"R\n" +
 	"\bPosition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x12\n" +
-	"\x04next\x18\x03 \x01(\x03R\x04next\"\xd8\x01\n" +
+	"\x04next\x18\x03 \x01(\x03R\x04next\"\xf2\x02\n" +
 	"\rStoreProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12Q\n" +
 	"\foffset_state\x18\x02 \x01(\x0e2..tidemark.statestore.StoreProgress.OffsetStateR\voffsetState\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\x03R\x04next\x12\x1a\n" +
-	"\bcomplete\x18\x04 \x01(\bR\bcomplete\"4\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\x12)\n" +
+	"\x0estream_time_ms\x18\x05 \x01(\x03H\x00R\fstreamTimeMs\x88\x01\x01\x12\x1a\n" +
+	"\bsequence\x18\x06 \x01(\rR\bsequence\x12 \n" +
+	"\fcaught_up_ms\x18\a \x01(\x03R\n" +
+	"caughtUpMs\x12\x1c\n" +
+	"\treplaying\x18\b \x01(\bR\treplaying\"4\n" +
 	"\vOffsetState\x12\n" +
 	"\n" +
 	"\x06ABSENT\x10\x00\x12\x11\n" +
 	"\rCLEAN_UNKNOWN\x10\x01\x12\x06\n" +
-	"\x02AT\x10\x02BBZ@github.com/tidemark-streams/tidemark/statestore/internal/storepbb\x06proto3"
+	"\x02AT\x10\x02B\x11\n" +
+	"\x0f_stream_time_ms\"d\n" +
+	"\x05Owner\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\"\n" +
+	"\rlast_owned_ms\x18\x02 \x01(\x03R\vlastOwnedMs\x12\x1d\n" +
+	"\n" +
+	"process_id\x18\x03 \x01(\tR\tprocessId\"Z\n" +
+	"\aImports\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x125\n" +
+	"\aimports\x18\x02 \x03(\v2\x1b.tidemark.statestore.ImportR\aimports\"p\n" +
+	"\x06Import\x12\x14\n" +
+	"\x05store\x18\x01 \x01(\tR\x05store\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\x12\x1f\n" +
+	"\vimported_ms\x18\x03 \x01(\x03R\n" +
+	"importedMs\x12\x17\n" +
+	"\adata_ms\x18\x04 \x01(\x03R\x06dataMs\"_\n" +
+	"\fSchemaChange\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x125\n" +
+	"\x05parts\x18\x02 \x03(\v2\x1f.tidemark.statestore.SchemaPartR\x05parts\"6\n" +
+	"\n" +
+	"SchemaPart\x12\x10\n" +
+	"\x03end\x18\x01 \x01(\fR\x03end\x12\x16\n" +
+	"\x06schema\x18\x02 \x01(\rR\x06schemaBBZ@github.com/tidemark-streams/tidemark/statestore/internal/storepbb\x06proto3"
 
 var (
 	file_store_proto_rawDescOnce sync.Once
@@ -562,7 +1011,7 @@ func file_store_proto_rawDescGZIP() []byte {
 }
 
 var file_store_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_store_proto_goTypes = []any{
 	(StoreProgress_OffsetState)(0), // 0: tidemark.statestore.StoreProgress.OffsetState
 	(*Format)(nil),                 // 1: tidemark.statestore.Format
@@ -571,17 +1020,24 @@ var file_store_proto_goTypes = []any{
 	(*Commit)(nil),                 // 4: tidemark.statestore.Commit
 	(*Position)(nil),               // 5: tidemark.statestore.Position
 	(*StoreProgress)(nil),          // 6: tidemark.statestore.StoreProgress
+	(*Owner)(nil),                  // 7: tidemark.statestore.Owner
+	(*Imports)(nil),                // 8: tidemark.statestore.Imports
+	(*Import)(nil),                 // 9: tidemark.statestore.Import
+	(*SchemaChange)(nil),           // 10: tidemark.statestore.SchemaChange
+	(*SchemaPart)(nil),             // 11: tidemark.statestore.SchemaPart
 }
 var file_store_proto_depIdxs = []int32{
-	3, // 0: tidemark.statestore.Catalog.stores:type_name -> tidemark.statestore.Store
-	5, // 1: tidemark.statestore.Commit.positions:type_name -> tidemark.statestore.Position
-	6, // 2: tidemark.statestore.Commit.stores:type_name -> tidemark.statestore.StoreProgress
-	0, // 3: tidemark.statestore.StoreProgress.offset_state:type_name -> tidemark.statestore.StoreProgress.OffsetState
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	3,  // 0: tidemark.statestore.Catalog.stores:type_name -> tidemark.statestore.Store
+	5,  // 1: tidemark.statestore.Commit.positions:type_name -> tidemark.statestore.Position
+	6,  // 2: tidemark.statestore.Commit.stores:type_name -> tidemark.statestore.StoreProgress
+	0,  // 3: tidemark.statestore.StoreProgress.offset_state:type_name -> tidemark.statestore.StoreProgress.OffsetState
+	9,  // 4: tidemark.statestore.Imports.imports:type_name -> tidemark.statestore.Import
+	11, // 5: tidemark.statestore.SchemaChange.parts:type_name -> tidemark.statestore.SchemaPart
+	6,  // [6:6] is the sub-list for method output_type
+	6,  // [6:6] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_store_proto_init() }
@@ -590,13 +1046,14 @@ func file_store_proto_init() {
 		return
 	}
 	file_store_proto_msgTypes[3].OneofWrappers = []any{}
+	file_store_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_store_proto_rawDesc), len(file_store_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -13,12 +13,17 @@ const (
 	offKeyLen  = 0
 	offValLen  = 4
 	offValCap  = 8
-	offStore   = 12 // 16 bits of store, 16 of flags
+	offStore   = 12 // 16 bits of store, 4 of flags, 12 of epoch
 	offTime    = 16
 
-	flagDirty  = 1 << 16
-	flagAbsent = 2 << 16
-	storeMask  = 1<<16 - 1
+	storeMask    = 1<<16 - 1
+	flagDirty    = 1 << 16
+	flagAbsent   = 2 << 16
+	flagUnlogged = 4 << 16
+	flagErased   = 8 << 16 // deleted with a range, and no write: not even if dirty
+	// The epoch is how many ranges had been deleted when the entry was written.
+	epochShift = 20
+	maxEpoch   = 1<<12 - 1
 
 	chunkBits = 17 // in units of 8 bytes: a full chunk is 1 MiB
 	fullChunk = 8 << chunkBits
@@ -32,7 +37,7 @@ type arena struct {
 	chunks [][]byte
 	inUse  int // chunks that hold entries
 	used   int // bytes used of the last of them
-	total  int // bytes given out
+	total  int // bytes given out, and of the index beside them
 }
 
 func align(n int) int { return (n + 7) &^ 7 }
@@ -84,10 +89,12 @@ func chunkSize(i int) int {
 	return min(firstChunk<<i, fullChunk)
 }
 
-func (a *arena) clear() {
-	// A chunk of an oversized value is not worth keeping.
+// clear takes all memory back and keeps about so many bytes of it for later.
+func (a *arena) clear(keep int) {
+	kept := 0
 	for i, c := range a.chunks {
-		if len(c) > fullChunk {
+		// A chunk of an oversized value is not worth keeping.
+		if kept += len(c); len(c) > fullChunk || kept > keep+fullChunk {
 			a.chunks[i] = nil
 		}
 	}

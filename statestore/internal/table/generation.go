@@ -6,20 +6,24 @@ import "encoding/binary"
 // deletion (a deleted key is an entry that says so).
 type generation struct {
 	arena
+	id    uint32   // its place in Table.gens
 	slots []uint64 // tag<<32 | reference; 0 = empty
 	mask  uint32
 	n     int
+	moved int      // of n, those that went on into the young generation
 	dirty []uint32 // references of dirty entries; some are clean again (moved, or promoted)
 	// writer is the last interval in which an entry was written here.
 	writer int64
+	// born is the epoch in which the generation began; no entry is older.
+	born uint32
 	// holds tells of which stores there may be entries here.
 	holds []bool
 }
 
 const firstSlots = 64
 
-func newGeneration() *generation {
-	return &generation{slots: make([]uint64, firstSlots), mask: firstSlots - 1}
+func newGeneration(id uint32) *generation {
+	return &generation{id: id, arena: arena{total: 8 * firstSlots}, slots: make([]uint64, firstSlots), mask: firstSlots - 1}
 }
 
 func (g *generation) find(tag, store uint32, key []byte) uint32 {
@@ -39,7 +43,7 @@ func matches(e []byte, store uint32, key []byte) bool {
 }
 
 // write puts an entry into the arena, not yet into the slots. It returns 0 when the
-// arena has no room left.
+// arena has no room left. flags holds the epoch too.
 func (g *generation) write(store, flags uint32, key, value []byte, capacity int, timestamp int64) uint32 {
 	capacity = align(max(capacity, len(value)))
 	ref := g.alloc(headerSize + align(len(key)) + capacity)
@@ -79,6 +83,7 @@ func (g *generation) insert(slot uint64) {
 func (g *generation) grow() {
 	old := g.slots
 	g.slots = make([]uint64, 2*len(old))
+	g.total += 8 * len(old)
 	g.mask = uint32(len(g.slots) - 1)
 	for _, s := range old {
 		if s != 0 {
@@ -97,12 +102,20 @@ func (g *generation) relink(tag, from, to uint32) {
 	}
 }
 
-func (g *generation) clear() {
-	g.arena.clear()
-	clear(g.slots)
+// clear forgets all entries. It keeps memory for about so many bytes of them.
+func (g *generation) clear(keep int) {
+	g.arena.clear(keep)
+	n := len(g.slots)
+	for n > firstSlots && 2*8*n > keep {
+		n /= 2
+	}
+	if n < len(g.slots) {
+		g.slots, g.mask = make([]uint64, n), uint32(n-1)
+	} else {
+		clear(g.slots)
+	}
+	g.total = 8 * len(g.slots)
 	clear(g.holds)
-	g.n, g.writer = 0, 0
+	g.n, g.moved, g.writer = 0, 0, 0
 	g.dirty = g.dirty[:0]
 }
-
-func (g *generation) bytes() int { return g.total + 8*len(g.slots) }

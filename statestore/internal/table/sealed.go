@@ -13,15 +13,18 @@ import (
 type Sealed struct {
 	buf   []byte // per entry: key, 8 bytes big-endian timestamp, value
 	index []sealedEntry
-	once  *sync.Once
+	count int // of index, which Sort replaces while others ask
+	// ranges are the table's own slices, which never change.
+	ranges []Range
+	once   *sync.Once
 }
 
 type sealedEntry struct {
-	prefix     uint64 // 8 bytes of the key behind what all keys of the store share
 	off        int
 	klen, vlen uint32
 	store      uint32
 	absent     bool
+	unlogged   bool
 }
 
 // Write is one write of a [Sealed].
@@ -30,6 +33,8 @@ type Write struct {
 	Key       []byte
 	Value     []byte // nil = deleted
 	Timestamp int64
+	// Unlogged: it does not go into the changelog.
+	Unlogged bool
 	// Stamped is the timestamp as 8 bytes, big-endian, followed by the value.
 	Stamped []byte
 }
@@ -45,48 +50,89 @@ func (t *Table) Seal(into *Sealed) *Sealed {
 		s = newSealed()
 	}
 	s.once = new(sync.Once)
-	s.buf, s.index = s.buf[:0], s.index[:0]
+	s.buf, s.index, s.count = s.buf[:0], s.index[:0], 0
+	clear(s.ranges)
+	s.ranges = s.ranges[:0]
 	s.index = slices.Grow(s.index, t.dirtyCount)
 	s.buf = slices.Grow(s.buf, t.dirtyBytes-(headerSize-8)*t.dirtyCount)
+	if t.dirtyRanges > 0 {
+		t.sealRanges(s)
+		t.rangesSealed = true
+	}
 	for _, g := range [2]*generation{t.old, t.young} {
 		for _, ref := range g.dirty {
 			e := g.at(ref)
-			if m := meta(e); m&flagDirty != 0 {
-				setMeta(e, m&^flagDirty)
+			m := meta(e)
+			if m&flagDirty == 0 {
+				continue
+			}
+			setMeta(e, m&^flagDirty)
+			if m&flagErased == 0 && (t.epoch == 0 || !t.gone(e)) {
 				s.add(m, e)
 			}
 		}
 		g.dirty = g.dirty[:0]
 	}
-	t.dirtyBytes, t.dirtyCount = 0, 0
+	t.sealedBytes += t.dirtyBytes
+	t.dirtyBytes, t.dirtyCount, t.dirtyRanges = 0, 0, 0
+	t.sealOrders()
+	t.publish()
 	t.interval++
 	return s
 }
 
 // Applied says that everything sealed so far is in the database.
-func (t *Table) Applied() { t.applied = t.interval - 1 }
+func (t *Table) Applied() {
+	t.applied, t.sealedBytes = t.interval-1, 0
+	if t.rangesSealed {
+		t.rangesSealed = false
+		t.rangesApplied++
+	}
+	if t.epoch > 0 {
+		t.forgetRanges()
+	}
+	if t.shrinking {
+		t.fit()
+	}
+	t.publish()
+}
 
 func (s *Sealed) add(m uint32, e []byte) {
 	key, value := entryKey(e), entryValue(e)
+	s.count++
 	s.index = append(s.index, sealedEntry{off: len(s.buf), klen: uint32(len(key)), vlen: uint32(len(value)),
-		store: m & storeMask, absent: m&flagAbsent != 0})
+		store: m & storeMask, absent: m&flagAbsent != 0, unlogged: m&flagUnlogged != 0})
 	s.buf = append(s.buf, key...)
 	s.buf = binary.BigEndian.AppendUint64(s.buf, uint64(entryTime(e)))
 	s.buf = append(s.buf, value...)
 }
 
+// Ranges are the ranges deleted in the interval, by store and key, disjoint. They come
+// before the writes: a write of a key in one of them was made after the deletion.
+func (s *Sealed) Ranges() []Range { return s.ranges }
+
+// addWrite is add for a write that has no entry.
+func (s *Sealed) addWrite(w *Write) {
+	s.count++
+	s.index = append(s.index, sealedEntry{off: len(s.buf), klen: uint32(len(w.Key)), vlen: uint32(len(w.Value)),
+		store: w.Store, absent: w.Value == nil, unlogged: w.Unlogged})
+	s.buf = append(s.buf, w.Key...)
+	s.buf = binary.BigEndian.AppendUint64(s.buf, uint64(w.Timestamp))
+	s.buf = append(s.buf, w.Value...)
+}
+
 // Len is the number of writes.
-func (s *Sealed) Len() int { return len(s.index) }
+func (s *Sealed) Len() int { return s.count }
 
 // Bytes is the length of all keys and values.
-func (s *Sealed) Bytes() int { return len(s.buf) - 8*len(s.index) }
+func (s *Sealed) Bytes() int { return len(s.buf) - 8*s.count }
 
 // At gives write i in the order of store and key; [Sealed.Sort] must have been called.
 func (s *Sealed) At(i int) Write {
 	x := &s.index[i]
 	b := s.buf[x.off : x.off+int(x.klen)+8+int(x.vlen)]
 	k := int(x.klen)
-	w := Write{Store: x.store, Key: b[:k:k], Timestamp: int64(binary.BigEndian.Uint64(b[k:])), Stamped: b[k:len(b):len(b)]}
+	w := Write{Store: x.store, Key: b[:k:k], Timestamp: int64(binary.BigEndian.Uint64(b[k:])), Unlogged: x.unlogged, Stamped: b[k:len(b):len(b)]}
 	if !x.absent {
 		w.Value = w.Stamped[8:]
 	}
@@ -98,62 +144,10 @@ func (s *Sealed) key(x *sealedEntry) []byte { return s.buf[x.off : x.off+int(x.k
 // Sort orders the writes by store and key. It may be called from several goroutines.
 func (s *Sealed) Sort() {
 	s.once.Do(func() {
-		s.setPrefixes()
-		slices.SortFunc(s.index, func(a, b sealedEntry) int {
-			if a.store != b.store {
-				return cmp.Compare(a.store, b.store)
-			}
-			if a.prefix != b.prefix {
-				return cmp.Compare(a.prefix, b.prefix)
-			}
-			return bytes.Compare(s.key(&a), s.key(&b))
-		})
+		if len(s.index) > 1 {
+			s.index = sortWrites(s)
+		}
 	})
-}
-
-// setPrefixes takes the 8 bytes behind what the keys of a store have in common: keys like
-// "order-0000001234" differ late, and comparing them whole is what sorting costs.
-func (s *Sealed) setPrefixes() {
-	type shared struct {
-		first *sealedEntry
-		n     int
-	}
-	var stores []shared
-	for i := range s.index {
-		x := &s.index[i]
-		for int(x.store) >= len(stores) {
-			stores = append(stores, shared{})
-		}
-		c := &stores[x.store]
-		if c.first == nil {
-			c.first, c.n = x, int(x.klen)
-			continue
-		}
-		c.n = commonPrefix(s.key(c.first)[:c.n], s.key(x))
-	}
-	for i := range s.index {
-		x := &s.index[i]
-		x.prefix = prefix(s.key(x)[stores[x.store].n:])
-	}
-}
-
-func commonPrefix(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
-
-func prefix(k []byte) uint64 {
-	if len(k) >= 8 {
-		return binary.BigEndian.Uint64(k)
-	}
-	var b [8]byte
-	copy(b[:], k)
-	return binary.BigEndian.Uint64(b[:])
 }
 
 // Range gives the places [i, j) of the writes of a store with from <= key < to in sorted

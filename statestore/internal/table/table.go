@@ -39,14 +39,33 @@ var seed = maphash.MakeSeed()
 
 // Table holds the entries of all stores of a task, each under its store's number.
 type Table struct {
+	gens       [2]*generation
 	young, old *generation
 	half       int
+	shrinking  bool  // to a smaller budget
 	interval   int64 // being written
 	applied    int64 // the last one that is in the database
 	dirtyBytes int
-	dirtyCount int
-	complete   []bool
-	drops      int
+	// sealedBytes is that of what is sealed and not yet applied.
+	sealedBytes int
+	dirtyCount  int
+	complete    []bool
+	drops       int
+	flips       int
+
+	dirtyRanges int       // ranges deleted since the last Seal
+	deleted     []deleted // by store
+	epoch       uint32    // ranges deleted since the last sweep
+
+	rangesSealed  bool // and not applied
+	rangesApplied int
+
+	indexAfter int       // the constant; tests change it
+	orders     []*order  // by store; nil: it was never scanned
+	indexes    int       // that are kept
+	open       []*Cursor // over indexes
+
+	counters counters
 
 	// The last key looked up, so that the Put after a Get need not probe again.
 	lastTag   uint32
@@ -55,13 +74,25 @@ type Table struct {
 }
 
 // maxHalf keeps a generation, with maxDirty on top, far from the end of its references, so
-// that an entry can always be promoted.
-const maxHalf = 8 << 30
+// that an entry can always be promoted; minHalf is what even a table that may keep nothing
+// needs.
+const (
+	minHalf = 4 << 10
+	maxHalf = 8 << 30
+)
 
 // New gives a table that keeps about budget bytes of clean entries, at most 16 GiB. (What
 // is not yet in the database is kept whatever it takes.)
 func New(budget int) *Table {
-	return &Table{young: newGeneration(), old: newGeneration(), half: min(max(budget/2, 4<<10), maxHalf), interval: 1}
+	t := &Table{half: halfOf(budget), interval: 1, indexAfter: indexAfter}
+	t.newGenerations()
+	t.publish()
+	return t
+}
+
+func (t *Table) newGenerations() {
+	t.gens = [2]*generation{newGeneration(0), newGeneration(1)}
+	t.young, t.old = t.gens[0], t.gens[1]
 }
 
 func hash(store uint32, key []byte) uint32 {
@@ -78,12 +109,18 @@ func (t *Table) lookup(store uint32, key []byte) uint32 {
 			ref = t.promote(tag, store, key, o)
 		}
 	}
+	if t.epoch > 0 && ref != 0 {
+		t.settle(t.young.at(ref))
+	}
 	t.lastTag, t.lastStore, t.last = tag, store, ref
 	return ref
 }
 
 func (t *Table) promote(tag, store uint32, key []byte, o uint32) uint32 {
 	e := t.old.at(o)
+	if t.epoch > 0 {
+		t.settle(e)
+	}
 	m := meta(e)
 	value := entryValue(e)
 	ref := t.young.write(store, m&^storeMask, key, value, 0, entryTime(e))
@@ -91,31 +128,17 @@ func (t *Table) promote(tag, store uint32, key []byte, o uint32) uint32 {
 		return 0
 	}
 	t.young.link(tag, ref)
+	t.old.moved++
 	if m&flagDirty != 0 {
 		t.young.dirty = append(t.young.dirty, ref)
 		setMeta(e, m&^flagDirty)
+		if x := t.indexOf(store); x != nil {
+			x.put(t.young.id, ref)
+		}
 	}
 	// The write may not be in the database yet. The copy needs no mark of its own to stay:
 	// the young generation is not dropped before the old one is, and that has its mark.
 	return ref
-}
-
-// flip drops the old generation when the young one has had its half of the budget.
-func (t *Table) flip() {
-	if t.young.total < t.half || t.old.writer > t.applied {
-		return
-	}
-	if t.old.n > 0 {
-		t.drops++
-		for store, held := range t.old.holds {
-			if held {
-				t.SetComplete(uint32(store), false)
-			}
-		}
-	}
-	t.old.clear()
-	t.young, t.old = t.old, t.young
-	t.last = 0
 }
 
 // Get tells what the table knows about key. The value is valid until the next call.
@@ -125,11 +148,14 @@ func (t *Table) Get(store uint32, key []byte) (value []byte, timestamp int64, a 
 	}
 	ref := t.lookup(store, key)
 	if ref == 0 {
-		if t.Complete(store) {
+		if t.Complete(store) || t.epoch > 0 && t.deletes(store, key) {
+			t.counters.hits++
 			return nil, 0, Absent
 		}
+		t.counters.misses++
 		return nil, 0, Unknown
 	}
+	t.counters.hits++
 	e := t.young.at(ref)
 	if meta(e)&flagAbsent != 0 {
 		return nil, 0, Absent
@@ -143,87 +169,24 @@ func (t *Table) Knows(store uint32, key []byte) bool {
 		return true
 	}
 	tag := hash(store, key)
-	return t.young.find(tag, store, key) != 0 || t.old.n > 0 && t.old.find(tag, store, key) != 0
+	return t.young.find(tag, store, key) != 0 || t.old.n > 0 && t.old.find(tag, store, key) != 0 || t.deletes(store, key)
 }
 
-// Put writes a value, nil for a deletion. Key and value are copied.
-func (t *Table) Put(store uint32, key, value []byte, timestamp int64) error {
-	if len(key) > MaxEntry || len(value) > MaxEntry {
-		return ErrTooLarge
-	}
-	if t.dirtyBytes+headerSize+len(key)+len(value) > maxDirty {
-		return ErrFull
-	}
-	ref := t.last
-	if ref == 0 || t.lastStore != store || !matches(t.young.at(ref), store, key) {
-		if t.young.total >= t.half {
-			t.flip()
-		}
-		ref = t.lookup(store, key)
-	}
-	flags := uint32(flagDirty)
-	if value == nil {
-		flags |= flagAbsent
+// Logged tells whether the running interval's last write of key goes into the changelog;
+// false when there is none, or when it was deleted with a range. It does not touch the entry.
+func (t *Table) Logged(store uint32, key []byte) bool {
+	tag := hash(store, key)
+	g := t.young
+	ref := g.find(tag, store, key)
+	if ref == 0 && t.old.n > 0 {
+		g = t.old
+		ref = g.find(tag, store, key)
 	}
 	if ref == 0 {
-		return t.insertDirty(store, flags, key, value, timestamp)
+		return false
 	}
-	return t.overwrite(ref, store, flags, key, value, timestamp)
-}
-
-func (t *Table) insertDirty(store, flags uint32, key, value []byte, timestamp int64) error {
-	// A key that could not be promoted is still in the old generation, perhaps dirty.
-	if t.old.n > 0 && t.old.find(t.lastTag, store, key) != 0 {
-		return ErrFull
-	}
-	ref := t.young.write(store, flags, key, value, 0, timestamp)
-	if ref == 0 {
-		return ErrFull
-	}
-	t.young.link(t.lastTag, ref)
-	t.last = ref
-	t.markDirty(ref, len(key), len(value))
-	return nil
-}
-
-func (t *Table) overwrite(ref, store, flags uint32, key, value []byte, timestamp int64) error {
-	e := t.young.at(ref)
-	before := meta(e)
-	oldLen := valLen(e)
-	if len(value) > valCap(e) {
-		// Twice the capacity: a value that grows with every write must not leave a copy of
-		// itself behind each time.
-		n := t.young.write(store, flags, key, value, 2*valCap(e), timestamp)
-		if n == 0 {
-			return ErrFull
-		}
-		setMeta(e, before&^flagDirty)
-		t.young.relink(t.lastTag, ref, n)
-		t.last = n
-		if before&flagDirty == 0 {
-			t.markDirty(n, len(key), len(value))
-			return nil
-		}
-		t.young.dirty = append(t.young.dirty, n)
-		t.dirtyBytes += len(value) - oldLen
-		return nil
-	}
-	setValue(e, value)
-	setTime(e, timestamp)
-	setMeta(e, store|flags)
-	if before&flagDirty == 0 {
-		t.markDirty(ref, len(key), len(value))
-		return nil
-	}
-	t.dirtyBytes += len(value) - oldLen
-	return nil
-}
-
-func (t *Table) markDirty(ref uint32, key, value int) {
-	t.young.dirty = append(t.young.dirty, ref)
-	t.young.writer = t.interval
-	t.dirtyBytes += headerSize + key + value
-	t.dirtyCount++
+	e := g.at(ref)
+	return meta(e)&(flagDirty|flagUnlogged|flagErased) == flagDirty && !t.gone(e)
 }
 
 // Fill remembers what the database said about key: nil value = absent. It must only be
@@ -235,9 +198,9 @@ func (t *Table) Fill(store uint32, key, value []byte, timestamp int64) bool {
 		t.SetComplete(store, false)
 		return false
 	}
-	var flags uint32
+	flags := t.epoch << epochShift
 	if value == nil {
-		flags = flagAbsent
+		flags |= flagAbsent
 	}
 	tag := hash(store, key)
 	ref := t.young.write(store, flags, key, value, 0, timestamp)
@@ -250,15 +213,23 @@ func (t *Table) Fill(store uint32, key, value []byte, timestamp int64) bool {
 	return true
 }
 
-// Load is Fill for a scan of the database: a key that is known keeps what is known.
+// Load is Fill for a scan of the database: a key that is known keeps what is known. The
+// scan must have begun after [Table.RangesApplied] last changed; and if writes were applied since
+// it began, [Table.Drops] must not have changed after [Table.MakeRoom]: what was dropped may be
+// newer than what the scan shows.
 func (t *Table) Load(store uint32, key, value []byte, timestamp int64) bool {
-	if t.young.total >= t.half {
-		t.flip()
-	}
-	if t.lookup(store, key) != 0 {
+	t.MakeRoom()
+	if t.lookup(store, key) != 0 || t.epoch > 0 && t.deletes(store, key) {
 		return true
 	}
 	return t.Fill(store, key, value, timestamp)
+}
+
+// MakeRoom gives entries up if the next Load would.
+func (t *Table) MakeRoom() {
+	if t.young.total >= t.half {
+		t.flip()
+	}
 }
 
 // Complete tells whether a key of the store that is not in the table is absent.
@@ -280,11 +251,15 @@ func (t *Table) Drops() int { return t.drops }
 // DirtyBytes is about what the writes since the last Seal take.
 func (t *Table) DirtyBytes() int { return t.dirtyBytes }
 
-// DirtyCount is the number of keys written since the last Seal.
-func (t *Table) DirtyCount() int { return t.dirtyCount }
+// DirtyCount is the number of keys written and of ranges deleted since the last Seal; a key
+// that was deleted with a range since is still counted.
+func (t *Table) DirtyCount() int { return t.dirtyCount + t.dirtyRanges }
+
+// DeletesRanges tells whether a range was deleted since the last Seal.
+func (t *Table) DeletesRanges() bool { return t.dirtyRanges > 0 }
 
 // Bytes is the memory in use, without what is kept for later use.
-func (t *Table) Bytes() int { return t.young.bytes() + t.old.bytes() }
+func (t *Table) Bytes() int { return t.young.total + t.old.total }
 
 // Holds tells whether there may be entries of the store.
 func (t *Table) Holds(store uint32) bool {
@@ -293,11 +268,21 @@ func (t *Table) Holds(store uint32) bool {
 
 // Reset forgets everything, the writes too. No store is complete afterwards.
 func (t *Table) Reset() {
-	t.young.clear()
-	t.old.clear()
+	t.detachCursors(0, true)
+	if len(t.open) > 0 {
+		t.newGenerations() // somebody may hold slices of the old ones
+	} else {
+		t.young.clear(t.half)
+		t.old.clear(t.half)
+	}
+	t.sealOrders()
 	clear(t.complete)
-	t.dirtyBytes, t.dirtyCount, t.last = 0, 0, 0
+	clear(t.deleted)
+	t.epoch, t.dirtyRanges, t.rangesSealed = 0, 0, false
+	t.young.born, t.old.born = 0, 0
+	t.dirtyBytes, t.sealedBytes, t.dirtyCount, t.last = 0, 0, 0, 0
 	t.interval++
 	t.applied = t.interval - 1
 	t.drops++
+	t.publish()
 }

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 func want(t *testing.T, tb *Table, store uint32, key, value string, a Answer) {
@@ -172,112 +169,6 @@ func TestSortWithSharedPrefixes(t *testing.T) {
 	if i, j := s.Range(2, nil, nil); i != j {
 		t.Errorf("a store without writes has places %d to %d", i, j)
 	}
-}
-
-// TestTableAgainstMaps runs random histories; a map stands for the database.
-func TestTableAgainstMaps(t *testing.T) {
-	type entry struct {
-		value string
-		time  int64
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		tb := New(rapid.SampledFrom([]int{0, 16 << 10, 1 << 20}).Draw(t, "budget"))
-		database, now := map[string]entry{}, map[string]entry{}
-		var pending map[string]entry // sealed, not applied
-		if rapid.Bool().Draw(t, "complete") {
-			tb.SetComplete(7, true)
-		}
-		key := rapid.StringMatching("[a-h]{0,2}")
-		get := func(t *rapid.T) {
-			k := key.Draw(t, "key")
-			v, ts, a := tb.Get(7, []byte(k))
-			e, ok := now[k]
-			switch {
-			case a == Unknown:
-				d, in := database[k]
-				if d != e || in != ok {
-					t.Fatalf("%q is unknown to the table; database %v, truth %v", k, d, e)
-				}
-				var v []byte
-				if in {
-					v = append([]byte{}, d.value...)
-				}
-				tb.Fill(7, []byte(k), v, d.time)
-			case ok != (a == Present) || string(v) != e.value || ok && ts != e.time:
-				t.Fatalf("get %q = %q at %d, answer %d; want %v, %v", k, v, ts, a, e, ok)
-			}
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"get": get, "get2": get,
-			"put": func(t *rapid.T) {
-				k, n := key.Draw(t, "key"), rapid.IntRange(0, 2000).Draw(t, "length")
-				e := entry{strings.Repeat("v", n), rapid.Int64().Draw(t, "time")}
-				if err := tb.Put(7, []byte(k), append([]byte{}, e.value...), e.time); err != nil {
-					t.Fatal(err)
-				}
-				now[k] = e
-			},
-			"delete": func(t *rapid.T) {
-				k := key.Draw(t, "key")
-				if err := tb.Put(7, []byte(k), nil, 1); err != nil {
-					t.Fatal(err)
-				}
-				delete(now, k)
-			},
-			"seal": func(t *rapid.T) {
-				if pending != nil {
-					t.Skip("sealed")
-				}
-				s := tb.Seal(nil)
-				pending = maps.Clone(database)
-				for i := range s.Len() {
-					s.Sort()
-					w := s.At(i)
-					if w.Value == nil {
-						delete(pending, string(w.Key))
-					} else {
-						pending[string(w.Key)] = entry{string(w.Value), w.Timestamp}
-					}
-				}
-				if !maps.Equal(pending, now) {
-					t.Fatal("the sealed writes do not make the database what it should be")
-				}
-			},
-			"apply": func(t *rapid.T) {
-				if pending == nil {
-					t.Skip("nothing sealed")
-				}
-				database, pending = pending, nil
-				tb.Applied()
-			},
-			"reset": func(*rapid.T) {
-				tb.Reset()
-				pending, now = nil, maps.Clone(database)
-			},
-			"load": func(t *rapid.T) {
-				if pending != nil {
-					t.Skip("sealed")
-				}
-				for k, e := range database {
-					tb.Load(7, []byte(k), append([]byte{}, e.value...), e.time)
-				}
-			},
-			"view": func(t *rapid.T) {
-				v := tb.View(7, []byte("b"), []byte("f"))
-				if v == nil {
-					return
-				}
-				v.Sort()
-				for i := range v.Len() {
-					w := v.At(i)
-					e, ok := now[string(w.Key)]
-					if string(w.Key) < "b" || string(w.Key) >= "f" || ok != (w.Value != nil) || string(w.Value) != e.value {
-						t.Fatalf("view shows %q = %q; want %v, %v", w.Key, w.Value, e, ok)
-					}
-				}
-			},
-		})
-	})
 }
 
 func TestPutAndGetDoNotAllocate(t *testing.T) {

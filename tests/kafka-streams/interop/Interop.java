@@ -1,8 +1,10 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
@@ -14,6 +16,7 @@ import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
@@ -21,27 +24,45 @@ import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThr
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.TimestampedWindowStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.VersionedKeyValueStore;
+import org.apache.kafka.streams.state.VersionedRecord;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.WindowStoreIterator;
 
 /**
- * The same application as tidemark_test.go's, on Kafka Streams. Arguments are KEY=VALUE: bootstrap, app, words,
- * counts, pairs, histories, and any setting of Kafka Streams. It prints what happens, a line each, until its
+ * The same application as tidemark_test.go's, on Kafka Streams. Arguments are KEY=VALUE: bootstrap, app, words (without
+ * it, the words are not counted), counts, pairs, histories, kinds, shift, mirror (see Shift and Kinds), and any setting of Kafka Streams. It prints what happens, a line each, until its
  * standard input says "leave" (leave the group) or "remain" (as KafkaStreams.close() does), or ends.
  */
 public final class Interop {
   static final Serde<String> STRING = Serdes.String();
   static final String PLAIN = "plain";
   static final String STAMPED = "stamped";
+  static final String WINDOWS = "windows";
+  static final String STAMPED_WINDOWS = "stamped-windows";
+  static final String DUPLICATES = "duplicates";
+  static final String SESSIONS = "sessions";
+  static final String VERSIONS = "versions";
+  static final Duration SIZE = Duration.ofSeconds(10);
+  static final Duration GAP = Duration.ofSeconds(3);
+  static final Duration RETENTION = Duration.ofHours(1);
 
   public static void main(String[] args) throws Exception {
     Map<String, String> names = new HashMap<>();
@@ -85,26 +106,40 @@ public final class Interop {
 
   static Topology topology(Map<String, String> names) {
     StreamsBuilder b = new StreamsBuilder();
-    b.stream(names.get("words"), Consumed.with(STRING, STRING))
-        .flatMapValues(line -> Arrays.asList(line.split(" ")))
-        .groupBy((key, word) -> word, Grouped.with(STRING, STRING))
-        .count(Materialized.as("counts"))
-        .toStream()
-        .to(names.get("counts"), Produced.with(STRING, Serdes.Long()));
+    if (names.containsKey("words")) {
+      b.stream(names.get("words"), Consumed.with(STRING, STRING))
+          .flatMapValues(line -> Arrays.asList(line.split(" ")))
+          .groupBy((key, word) -> word, Grouped.with(STRING, STRING))
+          .count(Materialized.as("counts"))
+          .toStream()
+          .to(names.get("counts"), Produced.with(STRING, Serdes.Long()));
+    }
     KeyValueBytesStoreSupplier plain = Stores.persistentKeyValueStore(PLAIN);
     KeyValueBytesStoreSupplier stamped = Stores.persistentTimestampedKeyValueStore(STAMPED);
     b.addStateStore(Stores.keyValueStoreBuilder(plain, STRING, STRING));
     b.addStateStore(Stores.timestampedKeyValueStoreBuilder(stamped, STRING, STRING));
-    b.stream(names.get("pairs"), Consumed.with(STRING, STRING))
-        .process(Shift::new)
-        .process(History::new, PLAIN, STAMPED)
+    b.addStateStore(Stores.windowStoreBuilder(Stores.persistentWindowStore(WINDOWS, RETENTION, SIZE, false), STRING, Serdes.Long()));
+    b.addStateStore(Stores.timestampedWindowStoreBuilder(
+        Stores.persistentTimestampedWindowStore(STAMPED_WINDOWS, RETENTION, SIZE, false), STRING, STRING));
+    b.addStateStore(Stores.windowStoreBuilder(Stores.persistentWindowStore(DUPLICATES, RETENTION, SIZE, true), STRING, STRING));
+    b.addStateStore(Stores.sessionStoreBuilder(Stores.persistentSessionStore(SESSIONS, RETENTION), STRING, Serdes.Long()));
+    b.addStateStore(Stores.versionedKeyValueStoreBuilder(Stores.persistentVersionedKeyValueStore(VERSIONS, RETENTION), STRING, STRING));
+    KStream<String, String> pairs = b.stream(names.get("pairs"), Consumed.with(STRING, STRING)).process(() -> new Shift(Long.parseLong(names.get("shift"))));
+    pairs.process(History::new, PLAIN, STAMPED)
         .to(names.get("histories"), Produced.with(STRING, STRING));
+    pairs.process(() -> new Kinds(Long.parseLong(names.get("mirror"))), WINDOWS, STAMPED_WINDOWS, DUPLICATES, SESSIONS, VERSIONS)
+        .to(names.get("kinds"), Produced.with(STRING, STRING));
     return b.build();
   }
 
   /** Gives the records another timestamp than those of the topic have. */
   static final class Shift implements Processor<String, String, String, String> {
+    private final long by;
     private ProcessorContext<String, String> context;
+
+    Shift(long by) {
+      this.by = by;
+    }
 
     @Override
     public void init(ProcessorContext<String, String> context) {
@@ -113,7 +148,7 @@ public final class Interop {
 
     @Override
     public void process(Record<String, String> r) {
-      context.forward(r.withTimestamp(r.timestamp() - 500));
+      context.forward(r.withTimestamp(r.timestamp() - by));
     }
   }
 
@@ -149,6 +184,104 @@ public final class Interop {
       plain.put(r.key(), history);
       stamped.put(r.key(), ValueAndTimestamp.make(history, stamp));
       context.forward(r.withValue(history + "@" + stamp));
+    }
+  }
+
+  /**
+   * Keeps each record in a store of every other kind, and says what they have then. A null deletes. The times of
+   * versions are mirrored: those of a later part of the input are later. Kafka Streams does not find what a versioned
+   * store holds of older times after a restart with its state directory, until it writes there again.
+   */
+  static final class Kinds implements Processor<String, String, String, String> {
+    private final long mirror;
+    private ProcessorContext<String, String> context;
+    private WindowStore<String, Long> windows;
+    private TimestampedWindowStore<String, String> stamped;
+    private WindowStore<String, String> duplicates;
+    private SessionStore<String, Long> sessions;
+    private VersionedKeyValueStore<String, String> versions;
+
+    Kinds(long mirror) {
+      this.mirror = mirror;
+    }
+
+    @Override
+    public void init(ProcessorContext<String, String> context) {
+      this.context = context;
+      windows = context.getStateStore(WINDOWS);
+      stamped = context.getStateStore(STAMPED_WINDOWS);
+      duplicates = context.getStateStore(DUPLICATES);
+      sessions = context.getStateStore(SESSIONS);
+      versions = context.getStateStore(VERSIONS);
+    }
+
+    @Override
+    public void process(Record<String, String> r) {
+      String said = window(r) + " " + duplicates(r) + " " + session(r) + " " + version(r);
+      context.forward(r.withValue(said));
+    }
+
+    private String window(Record<String, String> r) {
+      long start = r.timestamp() - r.timestamp() % SIZE.toMillis();
+      Long had = windows.fetch(r.key(), start);
+      windows.put(r.key(), r.value() == null ? null : had == null ? 1L : had + 1, start);
+      stamped.put(r.key(), r.value() == null ? null : ValueAndTimestamp.make(r.value(), r.timestamp() - 7_000), start);
+      List<String> all = new ArrayList<>();
+      try (WindowStoreIterator<Long> i = windows.fetch(r.key(), start - 20_000, start + 20_000)) {
+        i.forEachRemaining(w -> all.add(w.key + ":" + w.value));
+      }
+      try (WindowStoreIterator<ValueAndTimestamp<String>> i = stamped.backwardFetch(r.key(), start - 20_000, start + 20_000)) {
+        i.forEachRemaining(w -> all.add(w.value.value() + "@" + w.value.timestamp()));
+      }
+      return String.join(",", all);
+    }
+
+    private String duplicates(Record<String, String> r) {
+      long start = r.timestamp() - r.timestamp() % SIZE.toMillis();
+      if (r.value() != null) {
+        duplicates.put(r.key(), r.value(), start);
+      }
+      List<String> all = new ArrayList<>();
+      try (WindowStoreIterator<String> i = duplicates.fetch(r.key(), start, start)) {
+        i.forEachRemaining(w -> all.add(w.value));
+      }
+      return String.join(",", all);
+    }
+
+    private String session(Record<String, String> r) {
+      long start = r.timestamp();
+      long end = r.timestamp();
+      long count = 1;
+      List<Windowed<String>> touching = new ArrayList<>();
+      try (KeyValueIterator<Windowed<String>, Long> i = sessions.findSessions(r.key(), start - GAP.toMillis(), end + GAP.toMillis())) {
+        while (i.hasNext()) {
+          KeyValue<Windowed<String>, Long> s = i.next();
+          touching.add(s.key);
+          start = Math.min(start, s.key.window().start());
+          end = Math.max(end, s.key.window().end());
+          count += s.value;
+        }
+      }
+      touching.forEach(sessions::remove);
+      if (r.value() != null) {
+        sessions.put(new Windowed<>(r.key(), new SessionWindow(start, end)), count);
+      }
+      return touching.size() + ":" + start + "-" + end + ":" + count;
+    }
+
+    private String version(Record<String, String> r) {
+      String was;
+      long time = mirror - r.timestamp();
+      if (r.value() == null) {
+        was = show(versions.delete(r.key(), time));
+      } else {
+        was = String.valueOf(versions.put(r.key(), r.value(), time));
+      }
+      return was + "/" + show(versions.get(r.key())) + "/" + show(versions.get(r.key(), time - 10_000));
+    }
+
+    private static String show(VersionedRecord<String> v) {
+      return v == null ? "none" : v.value() + "@" + v.timestamp(); // this view gives no validTo
     }
   }
 

@@ -96,8 +96,11 @@ func (e *env) kafkaStreams(state string, settings ...string) *kafkaStreams {
 		e.t.Fatal(err)
 	}
 	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", path, "Interop",
-		"bootstrap=" + e.b.Addrs[0], "app=" + e.app, "words=" + e.words, "counts=" + e.counts, "pairs=" + e.pairs, "histories=" + e.histories,
+		"bootstrap=" + e.b.Addrs[0], "app=" + e.app, "counts=" + e.counts, "pairs=" + e.pairs, "histories=" + e.histories, "kinds=" + e.kinds, fmt.Sprint("mirror=", mirror), fmt.Sprint("shift=", e.shift),
 		"state.dir=" + state, "processing.guarantee=" + e.javaGuarantee()}
+	if !e.half {
+		args = append(args, "words="+e.words)
+	}
 	k := &kafkaStreams{t: e.t, cmd: exec.Command("java", append(args, settings...)...), ended: make(chan struct{}), news: make(chan struct{})}
 	k.cmd.Stderr = &k.stderr
 	if k.stdin, err = k.cmd.StdinPipe(); err != nil {

@@ -27,16 +27,19 @@ type entry struct {
 type oracle struct {
 	// what the changelogs of the stores, and the two outputs, hold at their end
 	counts, plain, stamped, countsOut, historiesOut map[string]entry
+	keeping
 	// words is how often each word came, histories what each key put out, in order
 	words     map[string]int64
 	histories map[string][]string
+	// shift is by how much, in milliseconds, the timestamps of the second input are set back.
+	shift int64
 	// times is the largest timestamp of each partition of the inputs and the repartition topic
 	times map[partition]int64
 }
 
 func newOracle() *oracle {
 	return &oracle{counts: map[string]entry{}, plain: map[string]entry{}, stamped: map[string]entry{}, countsOut: map[string]entry{}, historiesOut: map[string]entry{},
-		words: map[string]int64{}, histories: map[string][]string{}, times: map[partition]int64{}}
+		keeping: newKeeping(), words: map[string]int64{}, histories: map[string][]string{}, shift: shiftBy, times: map[partition]int64{}}
 }
 
 // line counts the words of a record of the first input.
@@ -56,7 +59,7 @@ func (o *oracle) line(e *env, r *kgo.Record) {
 // pair keeps the history of a key of the second input.
 func (o *oracle) pair(e *env, r *kgo.Record) {
 	o.time(partition{e.pairs, r.Partition}, r.Timestamp.UnixMilli())
-	key, ts := string(r.Key), r.Timestamp.UnixMilli()-500
+	key, ts := string(r.Key), r.Timestamp.UnixMilli()-o.shift
 	if r.Value == nil {
 		gone := entry{Partition: r.Partition, Null: true, Time: ts}
 		o.plain[key], o.stamped[key], o.historiesOut[key] = gone, gone, gone
@@ -83,14 +86,31 @@ func (o *oracle) time(tp partition, ts int64) {
 // input makes the nth part of the input: lines of words, and pairs whose value is null now
 // and then. Timestamps go up and down; the largest of all stands in the first part, so that
 // who counts on must have kept it.
+//
+// No window has records of two parts: who numbers duplicates from the start again, as Kafka
+// Streams does, must not meet its own numbers.
 type input struct {
 	lines, pairs []*kgo.Record
 }
 
+// start is where the times of the first part begin.
+var start = time.Now().Add(-time.Hour).Truncate(windowSize).UnixMilli() + shiftBy
+
+// mirror turns times around: mirror - t of a later part is later.
+var mirror = 2 * start
+
 func newInput(random *rand.Rand, n int) input {
 	var in input
-	start := time.Now().Add(-time.Hour).UnixMilli()
-	at := func() time.Time { return time.UnixMilli(start - int64(n)*100_000 + random.Int64N(90_000)) }
+	drawn := map[int64]bool{} // a version of a key has a time of its own
+	at := func() time.Time {
+		for {
+			ms := start - int64(n)*100_000 + random.Int64N(90_000)
+			if !drawn[ms] {
+				drawn[ms] = true
+				return time.UnixMilli(ms)
+			}
+		}
+	}
 	for i := range 60 {
 		var words []string
 		for range 1 + random.IntN(5) {

@@ -30,7 +30,7 @@ func TestKafkaStreamsThenTidemark(t *testing.T) {
 		e.produce(newInput(random, 1))
 		app := e.tidemark(e.dir("tidemark"))
 		app.close()
-		for _, store := range []string{"counts", "plain", "stamped"} {
+		for _, store := range allStores {
 			if app.restored()[store] == 0 {
 				t.Errorf("nothing was restored into %s", store)
 			}
@@ -96,7 +96,7 @@ func TestTidemarkThenKafkaStreams(t *testing.T) {
 			}
 		}
 		ks.close("leave")
-		for _, store := range []string{"counts", "plain", "stamped"} {
+		for _, store := range allStores {
 			if ks.restored()[store] == 0 {
 				t.Errorf("Kafka Streams restored nothing into %s", store)
 			}

@@ -29,6 +29,7 @@ func (e *env) topology() *streams.Topology {
 	text := streams.With(serde.String, serde.String)
 	pairs := streams.Process(streams.Stream(b, e.pairs, text), func() step { return shift }, text)
 	streams.Process(pairs, func() step { return history }, text, plain, stamped).To(e.histories)
+	streams.Process(pairs, func() step { return kinds }, text, windows, stampedWindows, duplicates, sessions, versions).To(e.kinds)
 	topology, err := b.Build()
 	if err != nil {
 		e.t.Fatal(err)
@@ -36,49 +37,62 @@ func (e *env) topology() *streams.Topology {
 	return topology
 }
 
+// shiftBy is by how much, in milliseconds.
+const shiftBy = 500
+
 type step = processor.Func[string, string, string, string]
 
 // shift gives the records another timestamp than those of the topic have.
 func shift(ctx processor.Context[string, string], r processor.Record[string, string]) error {
-	r.Timestamp = r.Timestamp.Add(-500 * time.Millisecond)
+	r.Timestamp = r.Timestamp.Add(-shiftBy * time.Millisecond)
 	return ctx.Forward(r)
 }
 
 // history appends each value to what the key has had since its last null, which deletes it.
-func history(ctx processor.Context[string, string], r processor.Record[string, string]) error {
+func history(ctx textContext, r textRecord) error {
+	text, err := historyOf(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case text == nil:
+		return ctx.Forward(r)
+	}
+	return ctx.Forward(processor.WithValue(r, *text))
+}
+
+// historyOf gives what history puts out, nil for a null.
+func historyOf(ctx processor.StoreContext, r textRecord) (*string, error) {
 	plain, stamped := plain.In(ctx), stamped.In(ctx)
 	if !r.HasValue() {
 		// Not Delete, which leaves a key that is not there alone: Kafka Streams logs it again.
 		if err := plain.Put(r.Key, nil); err != nil {
-			return err
+			return nil, err
 		}
-		if err := stamped.Delete(r.Key, r.Timestamp); err != nil {
-			return err
-		}
-		return ctx.Forward(r)
+		return nil, stamped.Delete(r.Key, r.Timestamp)
 	}
 	had, ok, err := plain.Get(r.Key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	other, at, otherOK, err := stamped.Get(r.Key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ok != otherOK || (ok && *had != other) {
-		return fmt.Errorf("the stores differ at %s: %v, %q", r.Key, had, other)
+		return nil, fmt.Errorf("the stores differ at %s: %v, %q", r.Key, had, other)
 	}
 	text, stamp := r.Value, time.UnixMilli(r.Timestamp.UnixMilli()/2)
 	if ok {
 		text, stamp = *had+","+text, at.Add(time.Millisecond)
 	}
 	if err := plain.Put(r.Key, &text); err != nil {
-		return err
+		return nil, err
 	}
 	if err := stamped.Put(r.Key, text, stamp); err != nil {
-		return err
+		return nil, err
 	}
-	return ctx.Forward(processor.WithValue(r, fmt.Sprintf("%s@%d", text, stamp.UnixMilli())))
+	out := fmt.Sprintf("%s@%d", text, stamp.UnixMilli())
+	return &out, nil
 }
 
 // tidemark is a running application.

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package main
+
+func cpuMillis() float64 { return 0 }
