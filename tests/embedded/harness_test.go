@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-streams/tidemark/embedded"
 	"github.com/tidemark-streams/tidemark/embedded/franz"
@@ -189,7 +190,23 @@ func real(t *testing.T) testbroker.Broker {
 
 func newWorld(t *testing.T, d door) *world {
 	timing := kfake.BrokerConfigs(map[string]string{"group.consumer.heartbeat.interval.ms": "200", "group.consumer.session.timeout.ms": "6000"})
-	return newWorldOn(t, testbroker.Kfake(t, timing), d)
+	b := testbroker.Kfake(t, timing)
+	outliveRebalance(b.Cluster)
+	return newWorldOn(t, b, d)
+}
+
+// outliveRebalance makes the sessions of the embedded broker longer than its rebalances. A leader that is killed while it waits
+// for the answer to its join keeps the others waiting in their syncs until the rebalance timeout. kfake takes the first of them
+// whose session ends before that for one that has joined, counts one too few from then on, and waits out every rebalance of the
+// group; members that begin anew in the meantime prolong it, three of them for ever. With this the rebalance timeout comes first, and answers all.
+func outliveRebalance(cluster *kfake.Cluster) {
+	cluster.ControlKey(int16(kmsg.JoinGroup), func(r kmsg.Request) (kmsg.Response, error, bool) { // the form is kfake's
+		req := r.(*kmsg.JoinGroupRequest)
+		if wait := req.RebalanceTimeoutMillis; wait <= 10_000 { // not those of clients' defaults
+			req.SessionTimeoutMillis = max(req.SessionTimeoutMillis, wait+500)
+		}
+		return nil, nil, false
+	})
 }
 
 func newWorldOn(t *testing.T, b testbroker.Broker, d door) *world {
