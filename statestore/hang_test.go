@@ -1,10 +1,8 @@
 package statestore
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -15,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 )
 
 func init() {
@@ -46,24 +46,6 @@ func newHangingFS() *hangingFS {
 
 func (h *hangingFS) hang() { h.mu.Lock(); h.hangs.Store(true) }
 func (h *hangingFS) heal() { h.hangs.Store(false); h.mu.Unlock() }
-
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lockedBuffer) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.b.String(), text)
-}
 
 // TestHangingDisk runs in a child process, because a database whose disk does not answer is left behind.
 func TestHangingDisk(t *testing.T) {
@@ -138,10 +120,10 @@ func loadMuch(s *TaskStore) error {
 var errWaits = errors.New("waits")
 
 func runWithHang(name string, h hanging) error {
-	fs, log := newHangingFS(), &lockedBuffer{}
+	fs, log := newHangingFS(), &testlog.Log{}
 	fs.only = h.at
 	o := memOptions(fs)
-	o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	o.Logger = log.Logger()
 	o.SyncInterval, o.stallAfter, o.hangTimeout = time.Hour, 50*time.Millisecond, 400*time.Millisecond
 	o.SyncEveryCommit = name == "commit"
 	commits := name == "background sync" || name == "sync" || name == "flush" // before the disk hangs
@@ -178,7 +160,7 @@ func runWithHang(name string, h hanging) error {
 	if name != "background sync" && name != "flush" { // first the log tells, without an end
 		// A slow disk may also have been told of before the call had begun.
 		if !waitFor(func() bool {
-			return len(called) > 0 || fs.waits.Load() > 0 && log.has("the disk is slow, or does not answer")
+			return len(called) > 0 || fs.waits.Load() > 0 && log.Count("the disk is slow, or does not answer") > 0
 		}) {
 			return errors.New("nothing in the log")
 		}
@@ -203,7 +185,7 @@ func runWithHang(name string, h hanging) error {
 			return errors.New("hangs")
 		}
 	}
-	if !log.has("the disk has not answered for") {
+	if log.Count("the disk has not answered for") == 0 {
 		return errors.New("the log says nothing of the failure")
 	}
 	fs.heal()
@@ -212,9 +194,9 @@ func runWithHang(name string, h hanging) error {
 
 // TestSlowSyncIsTold: what is slow is told, and then goes on.
 func TestSlowSyncIsTold(t *testing.T) {
-	fs, log := newHangingFS(), &lockedBuffer{}
+	fs, log := newHangingFS(), &testlog.Log{}
 	o := memOptions(fs)
-	o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	o.Logger = log.Logger()
 	o.stallAfter = time.Millisecond
 	s := openStore(t, "t", o, countsSpec)
 	must(t, handle(t, s, "counts").Put([]byte("a"), []byte("b"), 1))
@@ -222,10 +204,12 @@ func TestSlowSyncIsTold(t *testing.T) {
 	fs.hang()
 	synced := make(chan error, 1)
 	go func() { synced <- s.Sync() }()
-	poll(t, "the log to tell", func() bool { return log.has("the disk is slow, or does not answer") && log.has("operation=sync") })
+	poll(t, "the log to tell", func() bool {
+		return log.Count("the disk is slow, or does not answer") > 0 && log.Count("operation=sync") > 0
+	})
 	fs.heal()
 	must(t, <-synced)
-	poll(t, "the log to tell the end", func() bool { return log.has("the call that waited for the disk has ended") })
+	poll(t, "the log to tell the end", func() bool { return log.Count("the call that waited for the disk has ended") > 0 })
 	must(t, s.Close())
 }
 
@@ -236,8 +220,8 @@ func TestCloseBesideAHangingDisk(t *testing.T) {
 	hanging := newHangingFS()
 	o := memOptions(hanging)
 	o.Resources, o.SyncInterval, o.stallAfter = r, time.Millisecond, time.Millisecond
-	log := &lockedBuffer{}
-	o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	log := &testlog.Log{}
+	o.Logger = log.Logger()
 	a := openStore(t, "a", o, countsSpec)
 	o.FS = vfs.NewMem()
 	b := openStore(t, "b", o, countsSpec)
@@ -245,7 +229,7 @@ func TestCloseBesideAHangingDisk(t *testing.T) {
 	must(t, handle(t, b, "counts").Put([]byte("a"), []byte("b"), 1))
 	hanging.hang()
 	commit(t, a, Progress{ID: CommitID{1, 1}}, nil)
-	poll(t, "the sync to hang", func() bool { return log.has("operation=sync") })
+	poll(t, "the sync to hang", func() bool { return log.Count("operation=sync") > 0 })
 	commit(t, b, Progress{ID: CommitID{1, 1}}, nil)
 	must(t, b.Close())
 	hanging.heal()

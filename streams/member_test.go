@@ -1,9 +1,7 @@
 package streams
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/statedir"
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 	"github.com/tidemark-streams/tidemark/kafka"
 )
 
@@ -88,24 +87,6 @@ func TestPlaceLostAndRegained(t *testing.T) {
 	}
 }
 
-// logText is a log that is read while it is written to.
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // A start that gets no place says once, after a moment, what it waits for and for how long at most.
 func TestWaitForAPlaceIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -122,9 +103,9 @@ func TestWaitForAPlaceIsTold(t *testing.T) {
 			}
 			defer func() { _ = dir.Close() }()
 			synctest.Test(t, func(t *testing.T) {
-				log := &logText{}
+				log := &testlog.Log{}
 				g := &group{s: kafka.MembershipState{Member: c.member}}
-				a := &App{cfg: Config{AppID: "app", Client: g, SessionTimeout: 9 * time.Second}, log: slog.New(slog.NewTextHandler(log, nil)), changed: make(chan struct{})}
+				a := &App{cfg: Config{AppID: "app", Client: g, SessionTimeout: 9 * time.Second}, log: log.Logger(), changed: make(chan struct{})}
 				m, err := a.join(dir)
 				if err != nil {
 					t.Fatal(err)

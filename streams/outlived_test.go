@@ -1,29 +1,16 @@
 package streams_test
 
 import (
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/testbroker"
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/serde"
 )
-
-// text is a log that a test reads when the application has ended.
-type text struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (x *text) Write(p []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.Write(p)
-}
 
 // Records that are older than a window store's changelog keeps are told once; new ones, and those of other stores, are not.
 func TestRecordsOlderThanTheChangelogKeeps(t *testing.T) {
@@ -40,9 +27,9 @@ func TestRecordsOlderThanTheChangelogKeeps(t *testing.T) {
 				}
 				return window.In(ctx).Put(r.Key, 1, r.Timestamp)
 			}), []string{"in"}, window, plain)
-			log := &text{}
+			log := &testlog.Log{}
 			cfg := e.config()
-			cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+			cfg.Logger = log.Logger()
 			app := e.start(top, cfg)
 			at := time.Now()
 			if old {
@@ -53,9 +40,9 @@ func TestRecordsOlderThanTheChangelogKeeps(t *testing.T) {
 				app.catchUp()
 			}
 			app.close()
-			told := strings.Count(log.b.String(), "older than the store's changelog keeps")
-			if old && (told != 1 || !strings.Contains(log.b.String(), "store=window")) || !old && told != 0 {
-				t.Errorf("told %d times:\n%s", told, log.b.String())
+			told := strings.Count(log.String(), "older than the store's changelog keeps")
+			if old && (told != 1 || !strings.Contains(log.String(), "store=window")) || !old && told != 0 {
+				t.Errorf("told %d times:\n%s", told, log.String())
 			}
 		})
 	}

@@ -3,17 +3,16 @@ package streams_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-streams/tidemark/internal/testbroker"
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 	"github.com/tidemark-streams/tidemark/streams"
 )
 
@@ -152,9 +151,9 @@ func TestDirectoriesOfARemovedSubtopology(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := allFiles(t, filepath.Join(root, "7_0"))
-	var log lockedText
+	var log testlog.Log
 	cfg := e.config()
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	cfg.Logger = log.Logger()
 	app = e.start(e.wordCount(), cfg)
 	app.catchUp()
 	var got []string
@@ -174,24 +173,6 @@ func TestDirectoriesOfARemovedSubtopology(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "2_0", "x")); err != nil {
 		t.Error(err)
 	}
-}
-
-// lockedText takes what several goroutines log.
-type lockedText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lockedText) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lockedText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func allFiles(t *testing.T, dir string) map[string]string {

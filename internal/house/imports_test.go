@@ -19,7 +19,7 @@ type rule struct {
 var (
 	leaves = []string{"internal/..."}
 	// What is in internal/ and yet no leaf: said by name who may use it.
-	doors = []string{"internal/statedir", "internal/localstate", "internal/embeddedbroker", "internal/testbroker", "internal/testseed", "internal/house"}
+	doors = []string{"internal/statedir", "internal/localstate", "internal/embeddedbroker", "internal/testbroker", "internal/testseed", "internal/testlog", "internal/house"}
 
 	contracts = []string{"serde", "statestore", "kafka"}
 	logic     = join(contracts, "processor", "migration")
@@ -62,13 +62,13 @@ var rules = []rule{
 	{"cmd/...", programs, programReason},
 	{"examples/...", programs, programReason},
 	{"benchmarks/...", programs, programReason},
-	{"tests/...", join(programs, "internal/testbroker", "internal/testseed"), programReason},
+	{"tests/...", join(programs, "internal/testbroker", "internal/testseed", "internal/testlog"), programReason},
 }
 
 const programReason = "programs and whole-system tests stand on top: they use the library, and only their own directory beside it"
 
 // What every _test.go file may import on top of its package's rule.
-var testDoors = join(clients, "kafka/kafkatest", "internal/testbroker", "internal/testseed", "internal/embeddedbroker", "internal/statedir")
+var testDoors = join(clients, "kafka/kafkatest", "internal/testbroker", "internal/testseed", "internal/testlog", "internal/embeddedbroker", "internal/statedir")
 
 // library says where another module's packages, by prefix, may be imported.
 type library struct {

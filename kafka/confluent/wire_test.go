@@ -8,30 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 	"github.com/tidemark-streams/tidemark/kafka"
 )
-
-// buffer is a bytes.Buffer that several goroutines may use.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // everyPart makes each part of a client with a broker that nobody is, uses it a little and
 // closes it.
@@ -65,10 +47,9 @@ func everyPart(t *testing.T, s kafka.Settings) {
 func TestLogLinesGoToTheLoggerOnly(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TIDEMARK_TEST_CHILD") == "log" {
-		var b buffer
-		logger := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelInfo}))
-		everyPart(t, kafka.Settings{Brokers: []string{"127.0.0.1:1"}, Logger: logger})
-		if text := b.String(); !strings.Contains(text, "refused") || !strings.Contains(text, "tag=FAIL") || !strings.Contains(text, "level=WARN") {
+		var log testlog.Log
+		everyPart(t, kafka.Settings{Brokers: []string{"127.0.0.1:1"}, Logger: log.Logger()})
+		if text := log.String(); !strings.Contains(text, "refused") || !strings.Contains(text, "tag=FAIL") || !strings.Contains(text, "level=WARN") {
 			t.Errorf("the logger got %q", text)
 		} else if strings.Contains(text, "CONFWARN") {
 			t.Errorf("a setting that concerns another part is a warning: %q", text)

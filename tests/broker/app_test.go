@@ -1,14 +1,11 @@
 package broker
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-streams/tidemark/internal/testbroker"
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/kafka/franz"
 	"github.com/tidemark-streams/tidemark/serde"
@@ -38,7 +36,7 @@ type app struct {
 
 	id, in, out string
 	state       string
-	log         logBuffer
+	log         testlog.Log
 
 	*streams.App // nil before run
 	res          chan error
@@ -79,7 +77,7 @@ func (a *app) createTopics() {
 
 func (a *app) config() streams.Config {
 	return streams.Config{AppID: a.id, Brokers: []string{a.addr}, StateDir: a.state, Client: a.client, Guarantee: a.guarantee,
-		SessionTimeout: 6 * time.Second, Logger: slog.New(slog.NewTextHandler(&a.log, nil))}
+		SessionTimeout: 6 * time.Second, Logger: a.log.Logger()}
 }
 
 func (a *app) run(cfg streams.Config) {
@@ -235,24 +233,6 @@ func (a *app) records(topic string) (out []*kgo.Record) {
 		})
 	}
 	return out
-}
-
-// logBuffer keeps what is logged, for the test to look at.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // everyone runs a test with every client in every guarantee, at the same time.

@@ -1,42 +1,12 @@
 package embedded
 
 import (
-	"bytes"
-	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/embedded"
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 )
-
-// logBuffer is a log that is read while it is written.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *logBuffer) count(texts ...string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.b.String()) {
-		all := true
-		for _, text := range texts {
-			all = all && strings.Contains(line, text)
-		}
-		if all {
-			n++
-		}
-	}
-	return n
-}
 
 // A topic that does not exist, because its name is misspelt, is told of by its name, once; so is one that only the
 // configuration names. When it is there nothing is told, and the loop works.
@@ -47,9 +17,9 @@ func TestMissingInputIsTold(t *testing.T) {
 			w.t.Run(name, func(t *testing.T) {
 				w := *w
 				w.t = t
-				log := &logBuffer{}
+				log := &testlog.Log{}
 				cfg := w.config(t.TempDir(), embedded.AtLeastOnce)
-				cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+				cfg.Logger = log.Logger()
 				missing, topics := w.in+"-misspelt-"+name, []string{w.in}
 				if configured {
 					cfg.Topics = []string{w.in, missing}
@@ -62,8 +32,8 @@ func TestMissingInputIsTold(t *testing.T) {
 				}
 				defer w.close(l)
 				// It needs no poll, which would wait in the callback where restores are waited for.
-				eventually(t, 30*time.Second, "the missing topic is told", func() bool { return log.count("level=WARN", "topic="+missing+" ", "misspelt?") > 0 })
-				if n := log.count("misspelt?"); n != 1 {
+				eventually(t, 30*time.Second, "the missing topic is told", func() bool { return log.Count("level=WARN", "topic="+missing+" ", "misspelt?") > 0 })
+				if n := log.Count("misspelt?"); n != 1 {
 					t.Errorf("told %d times", n)
 				}
 			})

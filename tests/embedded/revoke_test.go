@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/embedded"
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 	"github.com/tidemark-streams/tidemark/processor"
 )
 
@@ -64,10 +62,10 @@ func TestCommitAfterRevoke(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(w *world) {
 		w.produce(50)
-		var log text
+		var log testlog.Log
 		cfg := w.config(w.t.TempDir(), embedded.AtLeastOnce)
 		cfg.Limits.CommitInterval = time.Hour
-		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Logger = log.Logger()
 		l := w.start(cfg)
 		tasks := map[int32]*embedded.Task{}
 		stores := map[int32]*processor.KeyValueStore[string, int64]{}
@@ -90,7 +88,7 @@ func TestCommitAfterRevoke(t *testing.T) {
 				continue // no key has it
 			}
 			tasks[p].Commit()
-			wants(w.t, log.err(), "a commit that was asked for is left out", "Process has returned", fmt.Sprintf("task=0_%d", p))
+			wants(w.t, errors.New(log.String()), "a commit that was asked for is left out", "Process has returned", fmt.Sprintf("task=0_%d", p))
 			wants(w.t, tasks[p].Send(w.out, nil, nil), "Process has returned")
 			wants(w.t, stores[p].Put("wrong", 1), "closed")
 		}
@@ -103,23 +101,4 @@ func TestCommitAfterRevoke(t *testing.T) {
 			w.t.Errorf("%d records came here, and %d of them again elsewhere", got, again.Load())
 		}
 	})
-}
-
-// text is what a logger wrote.
-type text struct {
-	mu sync.Mutex
-	strings.Builder
-}
-
-func (x *text) Write(b []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.Builder.Write(b)
-}
-
-// err is the text as an error, for wants.
-func (x *text) err() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return errors.New(x.String())
 }

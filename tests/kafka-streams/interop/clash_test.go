@@ -1,14 +1,12 @@
 package interop
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 	"github.com/tidemark-streams/tidemark/internal/testseed"
 	"github.com/tidemark-streams/tidemark/kafka/franz"
 	"github.com/tidemark-streams/tidemark/streams"
@@ -36,9 +34,9 @@ func bothAtOnce(t *testing.T, e *env) {
 		e.tidemark(state).fails("INCONSISTENT_GROUP_PROTOCOL", "if another program uses this group", "wait until the group is empty")
 	} else {
 		// librdkafka tries for ever and says nothing.
-		var log lockedBuffer
+		var log testlog.Log
 		cfg := e.config(state)
-		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Logger = log.Logger()
 		app = e.run(cfg)
 		e.until("the log says who is in the group", func() string {
 			if text := log.String(); !strings.Contains(text, "if its members are another program") || !strings.Contains(text, e.app+"-") || !strings.Contains(text, "StreamThread-1") {
@@ -62,23 +60,6 @@ func bothAtOnce(t *testing.T, e *env) {
 	app.close()
 	e.checkChangelogs()
 	e.checkOutputs()
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // Kafka Streams is killed inside a transaction: Tidemark waits until the broker has aborted
