@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/tidemark-streams/tidemark/embedded"
+	"github.com/tidemark-streams/tidemark/examples/internal/command"
 	"github.com/tidemark-streams/tidemark/examples/internal/topics"
 	"github.com/tidemark-streams/tidemark/internal/embeddedbroker"
 	"github.com/tidemark-streams/tidemark/processor"
@@ -56,15 +57,15 @@ func config(dir string) embedded.Config {
 
 func main() {
 	embeddedbroker.Main() // in the broker's child process this does not return
-	data := flag.String("data", "", "folder for broker and state; default: a temporary one")
-	brokers := flag.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
-	n := flag.Int("n", 10_000, "events to produce, every second one a duplicate")
-	flag.Parse()
+	f := flag.NewFlagSet("dedupe", flag.ExitOnError)
+	data := f.String("data", "", "folder for broker and state; default: a temporary one")
+	brokers := f.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
+	n := f.Int("n", 10_000, "events to produce, every second one a duplicate")
+	command.Parse(f, "usage: dedupe [flags]", os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, flag.Args(), *data, *brokers, *n, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "dedupe:", err)
-		os.Exit(1)
+	if err := run(ctx, f.Args(), *data, *brokers, *n, os.Stdout); err != nil {
+		command.Fail(ctx, "dedupe", err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/tidemark-streams/tidemark/embedded"
 	"github.com/tidemark-streams/tidemark/embedded/franz"
+	"github.com/tidemark-streams/tidemark/examples/internal/command"
 	"github.com/tidemark-streams/tidemark/examples/internal/topics"
 	"github.com/tidemark-streams/tidemark/internal/embeddedbroker"
 	"github.com/tidemark-streams/tidemark/processor"
@@ -59,14 +60,14 @@ func handle(t *embedded.Task, r *kgo.Record) error {
 
 func main() {
 	embeddedbroker.Main() // in the broker's child process this does not return
-	data := flag.String("data", "", "folder for broker and state; default: a temporary one")
-	brokers := flag.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
-	flag.Parse()
+	f := flag.NewFlagSet("enrich", flag.ExitOnError)
+	data := f.String("data", "", "folder for broker and state; default: a temporary one")
+	brokers := f.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
+	command.Parse(f, "usage: enrich [flags]", os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, flag.Args(), *data, *brokers, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "enrich:", err)
-		os.Exit(1)
+	if err := run(ctx, f.Args(), *data, *brokers, os.Stdout); err != nil {
+		command.Fail(ctx, "enrich", err)
 	}
 }
 

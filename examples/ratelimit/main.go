@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidemark-streams/tidemark/embedded"
 	"github.com/tidemark-streams/tidemark/embedded/franz"
+	"github.com/tidemark-streams/tidemark/examples/internal/command"
 	"github.com/tidemark-streams/tidemark/examples/internal/topics"
 	"github.com/tidemark-streams/tidemark/internal/embeddedbroker"
 	"github.com/tidemark-streams/tidemark/processor"
@@ -64,14 +65,14 @@ func limit(t *embedded.Task, client string, at time.Time) (topic string, err err
 
 func main() {
 	embeddedbroker.Main() // in the broker's child process this does not return
-	data := flag.String("data", "", "folder for broker and state; default: a temporary one")
-	brokers := flag.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
-	flag.Parse()
+	f := flag.NewFlagSet("ratelimit", flag.ExitOnError)
+	data := f.String("data", "", "folder for broker and state; default: a temporary one")
+	brokers := f.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
+	command.Parse(f, "usage: ratelimit [flags]", os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, flag.Args(), *data, *brokers, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "ratelimit:", err)
-		os.Exit(1)
+	if err := run(ctx, f.Args(), *data, *brokers, os.Stdout); err != nil {
+		command.Fail(ctx, "ratelimit", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-streams/tidemark/examples/internal/command"
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/kafka/confluent"
 	"github.com/tidemark-streams/tidemark/kafka/franz"
@@ -48,15 +49,11 @@ type options struct {
 // topics are the names of the user's topics.
 type topics struct{ lines, counts string }
 
-// parseFlags reads the command line. On --help it prints the usage and ends the program.
+// parseFlags reads the command line. On --help, and with a flag that is wrong, it ends the program.
 func parseFlags(args []string) (options, error) {
 	var o options
 	var brokers, client, guarantee string
 	f := flag.NewFlagSet("wordcount", flag.ExitOnError)
-	f.Usage = func() {
-		fmt.Fprintln(f.Output(), usage)
-		f.PrintDefaults()
-	}
 	f.StringVar(&o.data, "data", "", "`folder` for the broker's log and the state; it is kept (default: a temporary one)")
 	f.StringVar(&brokers, "brokers", "", "use a real broker at `host:port` instead of the embedded one")
 	f.StringVar(&client, "client", "franz", "Kafka client: franz or confluent")
@@ -69,9 +66,7 @@ func parseFlags(args []string) (options, error) {
 	f.DurationVar(&o.commit, "commit-interval", 0, "time between commits (default 100ms)")
 	f.DurationVar(&o.progress, "progress", 0, "time between progress lines (default 1s, on a terminal 200ms)")
 	f.BoolVar(&o.verbose, "verbose", false, "print what the application logs")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
+	command.Parse(f, usage, args)
 	if brokers != "" {
 		o.brokers = strings.Split(brokers, ",")
 	}

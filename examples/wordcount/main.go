@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tidemark-streams/tidemark/examples/internal/command"
 	"github.com/tidemark-streams/tidemark/internal/embeddedbroker"
 	"github.com/tidemark-streams/tidemark/serde"
 	"github.com/tidemark-streams/tidemark/streams"
@@ -69,12 +70,12 @@ func main() {
 	err = wordcount(ctx, o)
 	switch {
 	case err == nil:
-	case errors.Is(err, errInterrupted), ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case errors.Is(err, errInterrupted), command.Interrupted(ctx, err):
 		fmt.Fprintln(os.Stderr, "wordcount:", errInterrupted)
 		if o.data == "" && o.brokers == nil {
 			fmt.Fprintln(os.Stderr, "wordcount: to go on, add --data with the folder named above")
 		}
-		os.Exit(130)
+		os.Exit(command.CodeInterrupted)
 	default:
 		fmt.Fprintln(os.Stderr, "wordcount:", err)
 		os.Exit(1)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -9,10 +8,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tidemark-streams/tidemark/internal/testlog"
 )
 
 // asProgram makes the test binary the program.
@@ -26,29 +26,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// output is written by a process and read by a test.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // run is a run of the program.
 type run struct {
 	t           *testing.T
 	cmd         *exec.Cmd
-	out, errOut output
+	out, errOut testlog.Log
 	ended       chan struct{}
 	err         error // of Wait
 }
@@ -219,6 +201,7 @@ func TestRefused(t *testing.T) {
 		{[]string{"--client", "sarama", file}, 2, "use franz or confluent"},
 		{[]string{"--guarantee", "twice", file}, 2, "use at-least-once or exactly-once"},
 		{[]string{"--top", "-1", file}, 2, "at least 1"},
+		{[]string{"--top", "x", file}, 2, "wordcount: invalid value \"x\" for flag -top: parse error\nusage: wordcount [flags] [FILE...]\nIt explains itself"},
 		{[]string{"--top", "1", "--all", file}, 2, "exclude each other"},
 		{[]string{file, "--top", "1"}, 2, "flags go before the files"},
 		{[]string{"--repeat", "0", file}, 2, "at least 1"},
