@@ -30,6 +30,7 @@ type batch struct {
 // (or, with Config.RestoreInCallback, before it returns, unless the group drops the member meanwhile), then the consumer is told
 // where to begin.
 func (h *Host) Assigned(tps []kafka.TopicPartition) error {
+	h.place.heard(len(tps))
 	if len(tps) == 0 {
 		return h.Err()
 	}

@@ -38,7 +38,7 @@ func (h *Host) Assign(ctx context.Context, tps []kafka.TopicPartition) error {
 	h.mu.Lock()
 	if err := h.usable(); err != nil {
 		h.mu.Unlock()
-		return err
+		return fmt.Errorf("assign partitions %v: %w", tps, err)
 	}
 	var begun []*batch
 	for _, of := range h.fresh(tps) {

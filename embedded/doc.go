@@ -22,7 +22,8 @@
 // Never: imports a Kafka client, polls, or joins a group: the door's consumer does.
 //
 // Called by: the doors, and through them the user's loop, from any goroutine; one at a time
-// works (the Host's lock). It starts one goroutine that looks at the commit triggers, one that looks at the group's offsets, one that looks whether the input topics exist, one that removes old
+// works (the Host's lock). It starts one goroutine that looks at the commit triggers, one that looks at the group's offsets, one that looks whether the input topics exist, one that tells when
+// no partition comes, until one does, one that removes old
 // directories, and one for each assignment under way; Close waits for them.
 //
 // Invariants:

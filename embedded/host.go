@@ -58,6 +58,7 @@ type Host struct {
 	fetching   sync.Mutex  // of what is assigned by hand: what is let go is not begun afterwards
 
 	board      board
+	place      place
 	mu         turn
 	workers    map[int32]*task.Hosted // see worker
 	halfway    map[*task.Hosted]bool  // see rewind
@@ -119,6 +120,7 @@ func Open(ctx context.Context, consumer Consumer, cfg Config) (_ *Host, err erro
 	h.work.Go(h.keepTime) // all ended by Close
 	h.work.Go(h.watchOffsets)
 	h.work.Go(h.watchInputs)
+	h.work.Go(h.tellWaiting)
 	h.work.Go(func() { localstate.Clean(h.life, h.dir, h.offsets, cfg.CleanupDelay, h.resources, h.log) })
 	return h, nil
 }
@@ -148,7 +150,7 @@ func (h *Host) Commit(ctx context.Context) error {
 	}
 	defer h.unlock()
 	if err := h.usable(); err != nil {
-		return err
+		return fmt.Errorf("commit: %w", err)
 	}
 	mending, cancel := context.WithCancel(h.open)
 	defer cancel()

@@ -72,7 +72,7 @@ func (h *Host) Process(r *kafka.Record, fn func(*Task) error) error {
 	}
 	defer h.unlock()
 	if err := h.usable(); err != nil {
-		return err
+		return fmt.Errorf("process: %w", err)
 	}
 	tp := r.TopicPartition()
 	p := h.parts[tp]
@@ -148,7 +148,10 @@ func (h *Host) run(w *task.Hosted, p *part, r *kafka.Record, fn func(*Task) erro
 		}
 	}
 	h.mend(h.open, w, err) // the record was fine; what had to be dropped comes again
-	return h.usable()
+	if err := h.usable(); err != nil {
+		return fmt.Errorf("process: %w", err)
+	}
+	return nil
 }
 
 // errFunction stands for a panic.

@@ -62,7 +62,7 @@ func Open(ctx context.Context, consumer *ck.ConfigMap, cfg embedded.Config) (_ *
 	}
 	h.host, err = embedded.Open(ctx, embedded.Consumer{
 		Client: confluent.Client{Config: s.rest}, Settings: kafka.Settings{Brokers: s.brokers, ClientID: cfg.App, Logger: cfg.Logger},
-		Group: s.group, Start: s.start, Topics: h.subscribed, Member: func() (kafka.Member, error) { return confluent.GroupMember(h.consumer) },
+		Group: s.group, Start: s.start, Topics: h.topics, Subscribed: func() bool { return len(h.subscription()) > 0 }, Member: func() (kafka.Member, error) { return confluent.GroupMember(h.consumer) },
 		Begin: h.begin, BeginLocked: true, Seek: h.seek, Stop: h.stop}, cfg)
 	if err != nil {
 		return nil, errors.Join(err, h.consumer.Close())
@@ -70,8 +70,13 @@ func Open(ctx context.Context, consumer *ck.ConfigMap, cfg embedded.Config) (_ *
 	return h, nil
 }
 
-// subscribed gives the topics that the consumer is subscribed to, without the patterns among them.
-func (h *Host) subscribed() []string {
+// topics gives the topics that the consumer is subscribed to by name.
+func (h *Host) topics() []string {
+	return slices.DeleteFunc(h.subscription(), func(name string) bool { return strings.HasPrefix(name, "^") })
+}
+
+// subscription gives the topics that the consumer is subscribed to, and the patterns.
+func (h *Host) subscription() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing || h.consumer.IsClosed() {
@@ -81,7 +86,7 @@ func (h *Host) subscribed() []string {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(topics, func(name string) bool { return strings.HasPrefix(name, "^") })
+	return topics
 }
 
 // Consumer is the one that was made. Subscribe it with [Host.Rebalance], and poll it. Poll and [Host.Close] must be on one goroutine.

@@ -99,4 +99,6 @@ func TestConsumerClosed(t *testing.T) {
 	if !errors.Is(l.Err(), embedded.ErrClosed) {
 		t.Error(l.Err())
 	}
+	saysClosed(t, "process", l.Process(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &w.in}}, nil))
+	saysClosed(t, "commit", l.Commit(context.Background()))
 }

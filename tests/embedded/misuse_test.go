@@ -185,6 +185,16 @@ func TestClientClosed(t *testing.T) {
 	if !errors.Is(l.Err(), embedded.ErrClosed) {
 		t.Error(l.Err())
 	}
+	saysClosed(t, "process", l.Process(&kgo.Record{Topic: w.in}, nil))
+	saysClosed(t, "commit", l.Commit(context.Background()))
+}
+
+// saysClosed checks that an operation on a closed host says so in the words of all.
+func saysClosed(t *testing.T, operation string, err error) {
+	t.Helper()
+	if want := operation + ": " + embedded.ErrClosed.Error(); !errors.Is(err, embedded.ErrClosed) || err.Error() != want {
+		t.Errorf("it says %v, want %q", err, want)
+	}
 }
 
 // A commit after the partitions were lost does not say that it has committed what it has not; a task that is used then is
