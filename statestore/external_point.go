@@ -70,11 +70,17 @@ func (s *TaskStore) believe(x *externalRows) error {
 	p.stores[x.st.id] = sp
 	// What the store says of itself is durable. What Register has written by now is not.
 	durable := p
-	durable.seq = s.durable.Load().seq
-	p.seq++
-	s.committed.Store(&p)
-	s.durable.Store(&durable)
+	s.foundOtherwise(&p, &durable)
 	return nil
+}
+
+// foundOtherwise makes p what is committed and durable what is on the disk, because a user's store has turned out to be elsewhere than the
+// record says. A sync that is under way began with the record's word: what it has synced is not counted, and the next one syncs again.
+func (s *TaskStore) foundOtherwise(p, durable *progress) {
+	p.seq = s.committed.Load().seq + 1
+	durable.seq = p.seq - 1
+	s.committed.Store(p)
+	s.durable.Store(durable)
 }
 
 // ofAnotherContent tells whether the store was emptied and restored since the record was written, up to an offset that

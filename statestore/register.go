@@ -59,6 +59,9 @@ func (s *TaskStore) Register(specs ...Spec) error {
 	}
 	s.stores.Store(&stores)
 	s.resetClocks()
+	if s.o.Engine != Memory && s.durable.Load().seq < s.committed.Load().seq {
+		s.sync.arm() // one that is under way may not count: see foundOtherwise
+	}
 	return s.findComplete()
 }
 

@@ -102,11 +102,10 @@ func (s *TaskStore) emptyOwn(x *externalRows, begun bool) error {
 	if err = errors.Join(err, x.Sync()); err != nil {
 		return err
 	}
-	s.committed.Store(&p)
 	durable := *s.durable.Load() // of which the store, and not the database, has just taken something back
 	durable.stores = maps.Clone(durable.stores)
 	durable.stores[x.st.id] = storeProgress{}
-	s.durable.Store(&durable)
+	s.foundOtherwise(&p, &durable)
 	return nil
 }
 
