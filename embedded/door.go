@@ -17,7 +17,7 @@ type Consumer struct {
 	Start kafka.OffsetSpec
 	// Topics, if not nil, are those that the consumer is subscribed to by name, at present; it may be called from any goroutine.
 	Topics func() []string
-	// Subscribed, if not nil, tells whether the consumer is a member of its group or on its way to be one; it may be called from any goroutine.
+	// Subscribed, if not nil, tells whether the consumer is to get partitions from its group; it may be called from any goroutine.
 	Subscribed func() bool
 	// Member is the consumer's present membership; it may be called from any goroutine.
 	Member func() (kafka.Member, error)

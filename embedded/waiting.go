@@ -23,7 +23,7 @@ func (p *place) heard(partitions int) {
 const silence = 5 * time.Second
 
 // tellWaiting says once that the group has given no partition yet: most often because of a process that has ended, of which the
-// group does not know.
+// group does not know. The host hears only of assignments, with some protocols not even of empty ones; so it tells what is usual, not what is.
 func (h *Host) tellWaiting() {
 	begun := time.Now()
 	tick := time.NewTicker(time.Second)
@@ -37,14 +37,15 @@ func (h *Host) tellWaiting() {
 			return
 		}
 		switch {
-		case h.place.assigned.Load() || h.byHand.Load() || h.open.Err() != nil:
+		case h.place.assigned.Load() || h.byHand.Load() || h.open.Err() != nil || h.well.Err() != nil:
 			return
 		case h.consumer.Subscribed == nil || !h.consumer.Subscribed():
 			begun = time.Now() // it waits for its user
 		case time.Since(begun) >= silence:
-			what := "the group's answer: it waits for members that have ended, until their sessions are over"
+			what := "its first partitions: most often a member has ended and the group waits until its session is over; " +
+				"or other members have all of them, the topic does not exist, no broker answers, or nothing polls"
 			if h.place.answered.Load() {
-				what = "the members that have the partitions, of which none is left: if one has ended, until its session is over; if they run, this process stands by"
+				what = "its first partitions: the group has none left. If a member that has them has ended, until its session is over; if they run, this process stands by"
 			}
 			h.log.Info("waiting for a place in the group", "group", h.consumer.Group, "for", what)
 			return

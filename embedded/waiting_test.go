@@ -37,8 +37,8 @@ func TestWaitIsTold(t *testing.T) {
 		answered bool
 		says     string
 	}{
-		"no answer yet":    {false, "members that have ended"},
-		"nothing for this": {true, "of which none is left"},
+		"no answer yet":    {false, "a member has ended"},
+		"nothing for this": {true, "has none left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			waits(t, func(t *testing.T, h *Host, _ *atomic.Bool, log *testlog.Log, after func(time.Duration)) {

@@ -115,6 +115,9 @@ func (h *Host) Process(m *ck.Message, fn func(*embedded.Task) error) error {
 // replaces the assignment before: what is not in the list is committed and closed. With several topics, give the partition of each. No group sees to it that a
 // partition has one process: the last to take it has it, and the host of the one before stops with [embedded.ErrTaken].
 func (h *Host) Assign(ctx context.Context, list []ck.TopicPartition) error {
+	if err := h.Err(); err != nil {
+		return fmt.Errorf("assign partitions: %w", err)
+	}
 	topics, err := h.consumer.Subscription()
 	if err != nil {
 		return fmt.Errorf("assign partitions: %w", err)

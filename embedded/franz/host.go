@@ -57,7 +57,7 @@ func Open(ctx context.Context, opts []kgo.Opt, cfg embedded.Config) (_ *Host, er
 	}
 	host, err := embedded.Open(ctx, embedded.Consumer{Client: franz.Client{Options: h.said.shared},
 		Settings: kafka.Settings{Brokers: h.said.brokers, ClientID: cfg.App, Logger: cfg.Logger},
-		Group:    h.said.group, Start: h.said.start, Topics: h.client.GetConsumeTopics, Subscribed: func() bool { return !h.said.byHand }, Member: h.member, Begin: h.begin, Seek: h.seek, Stop: h.stop}, cfg)
+		Group:    h.said.group, Start: h.said.start, Topics: h.client.GetConsumeTopics, Subscribed: func() bool { return !h.said.byHand && h.client.Context().Err() == nil }, Member: h.member, Begin: h.begin, Seek: h.seek, Stop: h.stop}, cfg)
 	if err == nil {
 		h.host = host
 	}

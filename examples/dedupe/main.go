@@ -16,10 +16,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/embedded"
@@ -62,7 +60,7 @@ func main() {
 	brokers := f.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
 	n := f.Int("n", 10_000, "events to produce, every second one a duplicate")
 	command.Parse(f, "usage: dedupe [flags]", os.Args[1:])
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := command.Context()
 	defer stop()
 	if err := run(ctx, f.Args(), *data, *brokers, *n, os.Stdout); err != nil {
 		command.Fail(ctx, "dedupe", err)

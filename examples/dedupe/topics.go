@@ -33,5 +33,10 @@ func produce(ctx context.Context, brokers []string, n int) error {
 	if err := producer.Send(ctx, records, func(d kafka.Delivery) { sent <- d.Err }); err != nil || n == 0 {
 		return err
 	}
-	return <-sent
+	select {
+	case err := <-sent:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"time"
 
@@ -64,7 +63,7 @@ func main() {
 	data := f.String("data", "", "folder for broker and state; default: a temporary one")
 	brokers := f.String("brokers", "", "addresses of a Kafka, separated by commas; default: an embedded broker")
 	command.Parse(f, "usage: enrich [flags]", os.Args[1:])
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := command.Context()
 	defer stop()
 	if err := run(ctx, f.Args(), *data, *brokers, os.Stdout); err != nil {
 		command.Fail(ctx, "enrich", err)

@@ -18,9 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tidemark-streams/tidemark/examples/internal/command"
@@ -60,8 +58,8 @@ var errInterrupted = errors.New("interrupted: what was counted is kept, run it a
 func main() {
 	embeddedbroker.Main() // in the broker's child process this does not return
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	ctx, stop := command.Context()
+	defer stop()
 	o, err := parseFlags(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "wordcount:", err)

@@ -80,10 +80,11 @@ func (r *memberReader) describe(ctx context.Context, group string, within time.D
 }
 
 // askMembers asks with one instance after the other, each for twice as long as the one before, because a lookup that began while
-// the cluster had no coordinator yet does not end when it has one. It gives up as sliced does.
+// the cluster had no coordinator yet does not end when it has one. It gives up as sliced does: not as long as brokers answer.
 func (d *admin) askMembers(ctx context.Context, group string) ([]ck.ConsumerGroupDescription, error) {
-	until := time.Now().Add(d.limit(ctx))
-	for slice := 2 * firstSlice; ; slice *= 2 {
+	limit := d.limit(ctx)
+	until := time.Now().Add(limit)
+	for slice := min(2*firstSlice, limit); ; slice = min(2*slice, limit) {
 		r, err := d.takeMemberReader()
 		if err != nil {
 			return nil, invalid("describe group", "%w", err)
@@ -96,7 +97,7 @@ func (d *admin) askMembers(ctx context.Context, group string) ([]ck.ConsumerGrou
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if ok, _ := r.n.wire.reachable(); !ok && !time.Now().Before(until) {
+		if ok, _ := d.n.wire.reachable(); !ok && !time.Now().Before(until) {
 			return nil, err
 		}
 	}
@@ -113,6 +114,9 @@ func (d *admin) DescribeGroup(ctx context.Context, group string) (kafka.Group, e
 		// Without a broker there is no coordinator, and nothing to make an instance for.
 		err := sliced(ctx, &d.n.calls, d.n.wire, d.limit(ctx), func(ms int) error {
 			_, err := d.a.GetMetadata(nil, false, ms)
+			if err == nil {
+				d.n.wire.answer()
+			}
 			return err
 		})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // A process that is started after a kill -9 says once that it waits, for which group and why, as long as the killed member has its
-// place; then it works. One that gets its partitions at once says nothing.
+// place; then it works.
 func TestWaitAfterKillIsTold(t *testing.T) {
 	t.Parallel()
 	for _, d := range doors {
@@ -49,6 +49,46 @@ func TestWaitAfterKillIsTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A host that has partitions says nothing, whoever else has them; one for whom there are none says so, or that this may be.
+func TestWaitOfStandby(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		var busy, idle testlog.Log
+		open := func(log *testlog.Log) loop {
+			cfg := w.config(w.t.TempDir(), embedded.AtLeastOnce)
+			cfg.Logger = log.Logger()
+			return w.start(cfg)
+		}
+		f := func(t *embedded.Task, r record) error { return count(t, r.key, w.out) }
+		loops := []loop{open(&busy), open(&busy), open(&busy), open(&busy)} // a partition each
+		every := func(l loop) { _ = l.poll(f) }
+		ready := func() (n int) {
+			for _, l := range loops {
+				every(l)
+				if len(l.Ready()) == 1 {
+					n++
+				}
+			}
+			return n
+		}
+		eventually(w.t, 60*time.Second, "each has a partition", func() bool { return ready() == 4 })
+		standby := open(&idle)
+		eventually(w.t, 60*time.Second, "the fifth says that it waits", func() bool {
+			ready()
+			every(standby)
+			return idle.Count("waiting for a place in the group", "first partitions", "if they run, this process stands by") == 1 ||
+				idle.Count("waiting for a place in the group", "first partitions", "or other members have all of them") == 1 ||
+				len(standby.Ready()) == 1 // ranges go by the members' ids: it may be another that has none any more
+		})
+		for _, l := range append(loops, standby) {
+			w.close(l)
+		}
+		if n := busy.Count("waiting for a place in the group"); n > 0 {
+			w.t.Errorf("told %d times by hosts that have partitions: %s", n, busy.String())
+		}
+	})
 }
 
 // keepDead makes sessions and rebalances so long that a killed member is one until it is taken out. first is the

@@ -3,10 +3,12 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 
 	"github.com/tidemark-streams/tidemark/examples/internal/topics"
+	"github.com/tidemark-streams/tidemark/kafka"
 )
 
 // A program that is interrupted says so, and not that no broker answered. What fails otherwise is told, also then.
@@ -24,6 +26,10 @@ func TestOutcome(t *testing.T) {
 		"before a broker's answer":      {waiting, silent, "interrupted", 130},
 		"in the middle":                 {interrupted, errors.Join(context.Canceled, nil), "interrupted", 130},
 		"interrupted, and yet an error": {interrupted, broken, "broken", 1},
+		"beside an error":               {interrupted, errors.Join(context.Canceled, broken), "context canceled\nbroken", 1},
+		"an error below":                {interrupted, fmt.Errorf("close: %w", errors.Join(context.Canceled, broken)), "close: context canceled\nbroken", 1},
+		"a cancel below":                {interrupted, fmt.Errorf("run: %w", errors.Join(context.Canceled, context.Canceled)), "interrupted", 130},
+		"no broker":                     {interrupted, &kafka.Error{Class: kafka.ClassUnreachable, Op: "ask", Err: broken}, "interrupted", 130},
 		"an error":                      {t.Context(), broken, "broken", 1},
 		"a cancel that is not the user": {t.Context(), context.Canceled, context.Canceled.Error(), 1},
 	} {
