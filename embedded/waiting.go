@@ -42,7 +42,7 @@ func (h *Host) tellWaiting() {
 		case h.consumer.Subscribed == nil || !h.consumer.Subscribed():
 			begun = time.Now() // it waits for its user
 		case time.Since(begun) >= silence:
-			what := "its first partitions: most often a member has ended and the group waits until its session is over; " +
+			what := "its first partitions: most often a member has ended and the group waits until its session, or the rebalance that it was in, times out; " +
 				"or other members have all of them, the topic does not exist, no broker answers, or nothing polls"
 			if h.place.answered.Load() {
 				what = "its first partitions: the group has none left. If a member that has them has ended, until its session is over; if they run, this process stands by"

@@ -93,7 +93,7 @@ func refuseMembers(g kadm.DescribedGroup) error {
 		}
 		who = append(who, fmt.Sprintf("%s on %s", name, m.ClientHost))
 	}
-	return fmt.Errorf("group %s has %d member(s): %s: stop the application everywhere, and wait until the sessions are over (10 s by default)", g.Group, len(who), strings.Join(who, ", "))
+	return fmt.Errorf("group %s has %d member(s): %s: stop the application everywhere, and wait until the sessions are over (10 s by default, with a consumer of your own its session and rebalance timeouts)", g.Group, len(who), strings.Join(who, ", "))
 }
 
 // carryOut deletes. The group comes first: the broker refuses that if a member has come meanwhile,

@@ -18,7 +18,8 @@ import (
 // consume runs the loop until done.
 func consume(ctx context.Context, brokers, dir string, dedupe func(*embedded.Task, string, time.Time, []byte) error, done func() bool) (err error) {
 	settings := &kafka.ConfigMap{
-		"bootstrap.servers": brokers, "group.id": "dedupe", "auto.offset.reset": "earliest",
+		"bootstrap.servers": brokers, "group.id": group, "auto.offset.reset": "earliest",
+		"session.timeout.ms": 6000, "max.poll.interval.ms": 10_000, // how long a killed member keeps its place: 45 s and 5 min by default
 		"enable.metrics.push": false, // the library would print a line about it
 	}
 	host, err := confluent.Open(ctx, settings, config(dir))

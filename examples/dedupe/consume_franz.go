@@ -16,7 +16,8 @@ import (
 
 // consume runs the loop until done.
 func consume(ctx context.Context, brokers, dir string, dedupe func(*embedded.Task, string, time.Time, []byte) error, done func() bool) (err error) {
-	host, err := franz.Open(ctx, []kgo.Opt{kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.ConsumerGroup("dedupe"), kgo.ConsumeTopics(events)}, config(dir))
+	host, err := franz.Open(ctx, []kgo.Opt{kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(events),
+		kgo.SessionTimeout(6 * time.Second), kgo.RebalanceTimeout(10 * time.Second)}, config(dir)) // how long a killed member keeps its place
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ import (
 const (
 	events = "dedupe-events"
 	unique = "dedupe-unique"
+	group  = "dedupe"
 )
 
 // seen remembers ids for an hour of event time; what is older goes by itself.
@@ -83,11 +84,15 @@ func run(ctx context.Context, stray []string, dir, brokers string, n int, out io
 	if err := produce(ctx, seeds, n); err != nil {
 		return err
 	}
+	left, err := topics.Left(ctx, seeds, group, events) // with what a killed run has left
+	if err != nil {
+		return err
+	}
 	got := 0
 	err = consume(ctx, strings.Join(seeds, ","), dir, func(t *embedded.Task, id string, at time.Time, value []byte) error {
 		got++
 		return dedupe(t, id, at, value)
-	}, func() bool { return got >= n })
+	}, func() bool { return got >= left })
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/tidemark-streams/tidemark/examples/internal/topics"
 	"github.com/tidemark-streams/tidemark/internal/embeddedbroker"
 )
 
@@ -24,6 +26,24 @@ func TestDedupe(t *testing.T) {
 		if !strings.HasPrefix(out.String(), "200 events in") || !strings.Contains(out.String(), " 100 in dedupe-unique") {
 			t.Errorf("it prints %q", out.String())
 		}
+	}
+}
+
+// A run that was killed after it had produced leaves events behind: the next one processes them too, and then its own.
+func TestKilledRunLeavesEvents(t *testing.T) {
+	dir, seeds, leave, err := topics.Place(t.Context(), t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(produce(t.Context(), seeds, 300), leave()); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run(t.Context(), nil, dir, "", 500, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out.String(), "800 events in") || !strings.Contains(out.String(), " 250 in dedupe-unique") {
+		t.Errorf("it prints %q", out.String())
 	}
 }
 

@@ -79,10 +79,11 @@ func run(ctx context.Context, stray []string, dir, brokers string, out io.Writer
 		return err
 	}
 	defer func() { err = errors.Join(err, leave()) }()
-	if err := produce(ctx, seeds, users, map[string]string{"ada": "England", "emmy": "Germany", "sofia": "Russia"}); err != nil {
+	left, err := begin(ctx, seeds)
+	if err != nil {
 		return err
 	}
-	host, err := franz.Open(ctx, []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("enrich"), kgo.ConsumeTopics(users, orders), kgo.Balancers(kgo.RangeBalancer())},
+	host, err := franz.Open(ctx, []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("enrich"), kgo.ConsumeTopics(users, orders), kgo.Balancers(kgo.RangeBalancer()), shortly},
 		embedded.Config{App: "enrich", StateDir: filepath.Join(dir, "state"), Topics: []string{users, orders}, Stores: []processor.StoreDef{countries},
 			Guarantee: embedded.ExactlyOnce, Outputs: []string{enriched}})
 	if err != nil {
@@ -93,7 +94,7 @@ func run(ctx context.Context, stray []string, dir, brokers string, out io.Writer
 		defer cancel()
 		err = errors.Join(err, host.Close(closing))
 	}()
-	for left := 7; left > 0 && ctx.Err() == nil && host.Err() == nil; {
+	for ordered := false; left > 0 && ctx.Err() == nil && host.Err() == nil; {
 		wait, cancel := context.WithTimeout(ctx, time.Second)
 		fetches := host.Client().PollFetches(wait)
 		cancel()
@@ -101,7 +102,8 @@ func run(ctx context.Context, stray []string, dir, brokers string, out io.Writer
 			if err := host.Process(r, func(t *embedded.Task) error { return handle(t, r) }); err != nil {
 				return err
 			}
-			if left--; left == 4 { // the users are known
+			if left--; left == 0 && !ordered { // the users are known
+				left, ordered = 4, true
 				if err := produce(ctx, seeds, orders, map[string]string{"ada": "an engine", "emmy": "a ring", "sofia": "a top", "mary": "a comet"}); err != nil {
 					return err
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -11,6 +12,17 @@ import (
 )
 
 // produce creates the topics where they are missing, and writes to one.
+// shortly is how long a member that is killed keeps its place.
+var shortly = kgo.SessionTimeout(6 * time.Second)
+
+// begin writes the users, and gives how many records there are to process, with those that a killed run has left.
+func begin(ctx context.Context, brokers []string) (left int, err error) {
+	if err := produce(ctx, brokers, users, map[string]string{"ada": "England", "emmy": "Germany", "sofia": "Russia"}); err != nil {
+		return 0, err
+	}
+	return topics.Left(ctx, brokers, "enrich", users, orders)
+}
+
 func produce(ctx context.Context, brokers []string, topic string, values map[string]string) error {
 	if err := topics.Create(ctx, brokers, 2, users, orders, enriched); err != nil {
 		return err

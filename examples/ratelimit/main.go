@@ -88,7 +88,7 @@ func run(ctx context.Context, stray []string, dir, brokers string, out io.Writer
 	if err != nil {
 		return err
 	}
-	host, err := franz.Open(ctx, []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("ratelimit"), kgo.ConsumeTopics(requests)},
+	host, err := franz.Open(ctx, []kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("ratelimit"), kgo.ConsumeTopics(requests), kgo.SessionTimeout(6 * time.Second)},
 		embedded.Config{App: "ratelimit", StateDir: filepath.Join(dir, "state"), Stores: []processor.StoreDef{buckets},
 			Guarantee: embedded.ExactlyOnce, Outputs: []string{admitted, throttled}})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // produce creates the topics where they are missing, and writes the requests of ten seconds: ada makes 2 a second, emmy 20. It
-// gives how many there are.
-func produce(ctx context.Context, brokers []string) (n int, err error) {
+// gives how many there are to process, with those that a killed run has left.
+func produce(ctx context.Context, brokers []string) (left int, err error) {
 	if err := topics.Create(ctx, brokers, 2, requests, admitted, throttled); err != nil {
 		return 0, err
 	}
@@ -32,7 +32,10 @@ func produce(ctx context.Context, brokers []string) (n int, err error) {
 			records = append(records, &kgo.Record{Topic: requests, Key: []byte(client), Timestamp: start.Add(at)})
 		}
 	}
-	return len(records), cl.ProduceSync(ctx, records...).FirstErr()
+	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return 0, err
+	}
+	return topics.Left(ctx, brokers, "ratelimit", requests)
 }
 
 // end closes the host, also when the run was interrupted: a group whose members have just been killed may take longer to let it go.
