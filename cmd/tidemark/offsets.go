@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -119,6 +120,9 @@ func (o *offsetsFlags) run(ctx context.Context) (r *offsetsResult, err error) {
 	}
 	if o.stateDir, err = aboveApp(o.stateDir, o.app); err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(o.stateDir); err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,18 @@ func TestOffsets(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A state directory that does not exist is a mistake, and not a host without stores.
+func TestOffsetsOfAMisspeltDirectory(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, verb := range []string{"show", "use-store", "accept-reset"} {
+		var out, bad bytes.Buffer
+		args := []string{"offsets", verb, "--app", "app", "--brokers", "127.0.0.1:1", "--state-dir", missing}
+		if code := run(t.Context(), args, &out, &bad); code != exitFailed || !strings.Contains(bad.String(), "--state-dir: stat "+missing) {
+			t.Errorf("%s: %d, %s%s", verb, code, out.String(), bad.String())
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func TestWaitAfterKillIsTold(t *testing.T) {
 			cfg.Logger = log.Logger()
 			l := w.start(cfg)
 			told := func() int {
-				return log.Count("level=INFO", "waiting for a place in the group", "group="+w.app+"-group ", "until", "over")
+				return log.Count("level=INFO", "waiting for a place in the group", "group="+w.app+"-group ", "first partitions")
 			}
 			w.until(l, f, "the wait is told", func() bool { return told() > 0 })
 			w.endSession(first())
@@ -55,6 +55,7 @@ func TestWaitAfterKillIsTold(t *testing.T) {
 func TestWaitOfStandby(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
+		opened := time.Now()
 		var busy, idle testlog.Log
 		open := func(log *testlog.Log) loop {
 			cfg := w.config(w.t.TempDir(), embedded.AtLeastOnce)
@@ -74,6 +75,7 @@ func TestWaitOfStandby(t *testing.T) {
 			return n
 		}
 		eventually(w.t, 60*time.Second, "each has a partition", func() bool { return ready() == 4 })
+		inTime := time.Since(opened) < 4*time.Second // on a slow machine they have to wait, and may say it
 		standby := open(&idle)
 		eventually(w.t, 60*time.Second, "the fifth says that it waits", func() bool {
 			ready()
@@ -85,7 +87,7 @@ func TestWaitOfStandby(t *testing.T) {
 		for _, l := range append(loops, standby) {
 			w.close(l)
 		}
-		if n := busy.Count("waiting for a place in the group"); n > 0 {
+		if n := busy.Count("waiting for a place in the group"); n > 0 && inTime {
 			w.t.Errorf("told %d times by hosts that have partitions: %s", n, busy.String())
 		}
 	})
