@@ -304,20 +304,20 @@ func (a *App) run(ctx context.Context) (err error) {
 	if err != nil {
 		return a.explain(err)
 	}
+	r := &rounds{app: a, dir: dir, admin: admin, member: m, resources: resources, offsets: offsets}
 	defer func() {
 		a.at("leaving the group")
-		a.closeClient(ctx, m.membership)
+		a.closeClient(ctx, r.member.membership)
 	}()
-	leases := &localstate.Leases{Dir: dir, Holder: "a worker", Log: a.log}
+	r.leases = &localstate.Leases{Dir: dir, Holder: "a worker", Log: a.log}
 	a.mu.Lock()
-	a.admin, a.member, a.leases = admin, m, leases
+	a.admin, a.member, a.leases = admin, m, r.leases
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
 		a.admin, a.member, a.leases = nil, nil, nil
 		a.mu.Unlock()
 	}()
-	r := &rounds{app: a, dir: dir, admin: admin, member: m, resources: resources, offsets: offsets, leases: leases}
 	return a.explain(r.run(ctx))
 }
 

@@ -32,6 +32,7 @@ type rounds struct {
 	transacted atomic.Bool
 	limits     task.Limits
 	failures   *taskFailures // of this round
+	fenced     time.Time     // when a member was fenced that was replaced
 }
 
 func (r *rounds) run(ctx context.Context) error {
@@ -41,6 +42,12 @@ func (r *rounds) run(ctx context.Context) error {
 		a.setState(Starting)
 		a.at("waiting for a place in the group")
 		p, err := r.member.awaitPlace(ctx, a.stopping.Done())
+		if kafka.IsClass(err, kafka.ClassInstanceFenced) {
+			if err := r.rejoin(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -55,6 +62,31 @@ func (r *rounds) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// fencedAgain is how soon a second fencing means another process.
+const fencedAgain = time.Minute
+
+// rejoin puts a new member in the place of one that was fenced, once. librdkafka fences itself: when its session has run out,
+// because the broker did not answer for so long, it joins as a new member, and what was still under way of the old one is refused
+// with the same code, which ends it for good. Another process that has the instance id fences the new member too.
+func (r *rounds) rejoin(ctx context.Context, fenced error) error {
+	a := r.app
+	if time.Since(r.fenced) < max(fencedAgain, 3*a.cfg.SessionTimeout) {
+		return fenced
+	}
+	r.fenced = time.Now()
+	a.log.Warn("fenced in the group; joining again, once: if another process has this instance id, one of the two ends", "reason", fenced)
+	a.closeClient(ctx, r.member.membership)
+	m, err := a.join(r.dir)
+	if err != nil {
+		return err
+	}
+	r.member = m
+	a.mu.Lock()
+	a.member = m
+	a.mu.Unlock()
+	return nil
 }
 
 // round runs all tasks under one member id, for as long as it keeps the place.
