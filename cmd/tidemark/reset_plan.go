@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -127,7 +129,35 @@ func (p *resetPlan) carryOut(ctx context.Context, adm *kadm.Client, local *local
 			err = errors.Join(err, fmt.Errorf("delete topic %s: %w", d.Topic, d.Err))
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return awaitGone(ctx, adm, names)
+}
+
+// shownFor is how long a broker may go on showing topics that it has answered to be deleted.
+const shownFor = 30 * time.Second
+
+// awaitGone returns when the broker shows the topics no more. An application that started before would take them for its own,
+// and lose them under its feet.
+func awaitGone(ctx context.Context, adm *kadm.Client, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, shownFor)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		shown, err := adm.ListTopics(ctx, names...)
+		if err == nil {
+			if names = slices.DeleteFunc(names, func(name string) bool { return !shown.Has(name) }); len(names) == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the topics are deleted, but the broker still shows %s: let no process of the application start before they are gone (tidemark reset --dry-run shows them)", strings.Join(names, ", "))
+		}
+	}
 }
 
 // localState is the application's directory on this host, locked; nil where there is none.

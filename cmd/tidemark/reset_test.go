@@ -167,7 +167,6 @@ func TestReset(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(c.state, c.app, "process-id")); err != nil {
 			t.Error(err)
 		}
-		c.awaitNoTopics()
 		if code, stdout, _ = c.reset(); code != exitOK || !strings.Contains(stdout, "nothing is there") {
 			t.Errorf("a second time: %d\n%s", code, stdout)
 		}
@@ -187,15 +186,6 @@ func (c *counted) awaitNoMembers() {
 	c.until("the group has no members", func() bool {
 		g, err := c.adm.DescribeGroups(c.t.Context(), c.app)
 		return err == nil && len(g[c.app].Members) == 0
-	})
-}
-
-// awaitNoTopics waits until a real broker, which deletes behind its answer, shows the topics no more.
-func (c *counted) awaitNoTopics() {
-	c.t.Helper()
-	c.until("the topics are gone", func() bool {
-		topics, err := c.adm.ListTopics(c.t.Context())
-		return err == nil && len(newResetPlan(c.app, topics, nil).Topics) == 0
 	})
 }
 
