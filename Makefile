@@ -3,10 +3,11 @@
 # By version and not through go.mod: its dependencies would become the module's.
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help test race lint api ci
+.PHONY: help test full race lint api ci
 
 help:
 	@echo 'make test   the tests, with cgo and without; on a real Apache Kafka too where Java and Maven are there'
+	@echo 'make full   the tests with every client on every broker: an hour or two'
 	@echo 'make race   the tests with the race detector'
 	@echo 'make lint   formatting, go vet, golangci-lint, shellcheck'
 	@echo 'make api    writes docs/api.txt, what the packages export'
@@ -14,6 +15,9 @@ help:
 
 test:
 	@scripts/test
+
+full:
+	@scripts/test full
 
 race:
 	@scripts/test race

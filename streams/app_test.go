@@ -20,7 +20,7 @@ var guarantees = []streams.Guarantee{streams.AtLeastOnce, streams.ExactlyOnce}
 
 func TestWordCount(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, e.client) {
 			t.Run(g.String(), func(t *testing.T) {
 				e := newEnv(t, e.b, e.client)
 				in, want := lines(500)

@@ -316,7 +316,7 @@ func TestInputRecordsAreGone(t *testing.T) {
 
 func TestChangelogValueTooLarge(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, e.client) {
 			t.Run(g.String(), func(t *testing.T) {
 				e := newEnv(t, e.b, e.client)
 				big := processor.KeyValue("big", serde.String, serde.String)

@@ -78,7 +78,7 @@ func TestStateListenerAsks(t *testing.T) {
 	app = e.start(e.wordCount(), cfg)
 	close(ready)
 	app.catchUp()
-	kafkatest.Eventually(t, 10*time.Second, "running", func() bool { return app.State() == streams.Running })
+	kafkatest.Eventually(t, time.Minute, "running", func() bool { return app.State() == streams.Running })
 	app.close()
 	mu.Lock()
 	defer mu.Unlock()

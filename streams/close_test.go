@@ -95,7 +95,7 @@ func TestCloseWhileBrokerIsUnreachable(t *testing.T) {
 func TestCloseAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	for _, c := range clients {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, c) {
 			t.Run(c.Name()+"/"+g.String(), func(t *testing.T) {
 				t.Parallel()
 				rounds := 12
@@ -168,7 +168,7 @@ func TestGoexitInUserCode(t *testing.T) {
 // it left behind; Run returns soon after.
 func TestCloseWhileBrokerIsGone(t *testing.T) {
 	for _, c := range clients {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, c) {
 			for name, after := range map[string]time.Duration{"running": 300 * time.Millisecond, "starting": 0} {
 				t.Run(c.Name()+"/"+g.String()+"/"+name, func(t *testing.T) {
 					t.Parallel()

@@ -24,7 +24,7 @@ import (
 func TestNetworkFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range clients {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, c) {
 			t.Run(c.Name()+"/"+g.String(), func(t *testing.T) { networkFaults(t, c, g) })
 		}
 	}
@@ -98,7 +98,7 @@ func TestSecondProcessTakesOver(t *testing.T) {
 		cfg.StateDir = t.TempDir()
 		second := e.start(e.wordCount(), cfg)
 		// The second joins, and does not run: there is one holder.
-		kafkatest.Eventually(t, 20*time.Second, "two members", func() bool {
+		kafkatest.Eventually(t, 90*time.Second, "two members", func() bool {
 			g, err := e.admin.DescribeGroup(e.ctx(), e.app)
 			return err == nil && len(g.Members) == 2 && g.State == "Stable"
 		})
@@ -111,7 +111,7 @@ func TestSecondProcessTakesOver(t *testing.T) {
 			}
 			return n
 		}
-		kafkatest.Eventually(t, 20*time.Second, "one runs", func() bool { return running() == 1 })
+		kafkatest.Eventually(t, 90*time.Second, "one runs", func() bool { return running() == 1 })
 		e.produce(in...)
 		first.catchUp()
 		first.close() // keeps its place until the session is over
@@ -135,7 +135,7 @@ func TestInstanceIDTaken(t *testing.T) {
 		cfg.InstanceID = "the-one"
 		first := e.start(e.wordCount(), cfg)
 		first.catchUp()
-		kafkatest.Eventually(t, 20*time.Second, "first runs", func() bool { return first.State() == streams.Running })
+		kafkatest.Eventually(t, 90*time.Second, "first runs", func() bool { return first.State() == streams.Running })
 		cfg.StateDir = t.TempDir()
 		second := e.start(e.wordCount(), cfg)
 		err := first.failure()
@@ -166,7 +166,7 @@ func TestCloseDeadline(t *testing.T) {
 	cfg := e.config()
 	cfg.Guarantee = streams.ExactlyOnce
 	app := e.start(topology, cfg)
-	kafkatest.Eventually(t, 10*time.Second, "running", func() bool { return app.State() == streams.Running })
+	kafkatest.Eventually(t, time.Minute, "running", func() bool { return app.State() == streams.Running })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	go func() {
@@ -192,7 +192,7 @@ func TestOldWorkersAreFenced(t *testing.T) {
 		cfg.Workers = 3
 		app := e.start(e.wordCount(), cfg)
 		app.catchUp()
-		kafkatest.Eventually(t, 20*time.Second, "runs", func() bool { return app.State() == streams.Running })
+		kafkatest.Eventually(t, 90*time.Second, "runs", func() bool { return app.State() == streams.Running })
 		app.close()
 		id, err := os.ReadFile(filepath.Join(e.dir, e.app, "process-id"))
 		if err != nil {

@@ -3,10 +3,8 @@ package streams_test
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -23,16 +21,12 @@ import (
 // clients are those that this build has; confluent_test.go adds its own.
 var clients = []kafka.Client{franz.Client{}}
 
-// everywhere makes a test parallel and runs it with every client on every broker. With -short, where there is a real broker, each
-// client has one of the brokers, and they change places from test to test.
+// everywhere makes a test parallel and runs it with every client, on every broker or on one of them (testbroker.Takes).
 func everywhere(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Parallel() // most of the time is waiting
-	half := testing.Short() && os.Getenv("TIDEMARK_TEST_BROKERS") != ""
-	turn := fnv.New32a()
-	_, _ = turn.Write([]byte(t.Name()))
 	for i, c := range clients {
 		for j, b := range testbroker.Kinds {
-			if half && (int(turn.Sum32()%2)+i+j)%2 == 1 {
+			if !testbroker.Takes(t, i, j) {
 				continue
 			}
 			t.Run(c.Name()+"/"+b.Name, func(t *testing.T) {
@@ -41,6 +35,15 @@ func everywhere(t *testing.T, test func(t *testing.T, e *env)) {
 			})
 		}
 	}
+}
+
+// guaranteesFor are those that a test takes a client through: with -short one, and the other one with the next client.
+func guaranteesFor(t *testing.T, client kafka.Client) []streams.Guarantee {
+	if !testing.Short() {
+		return guarantees
+	}
+	n := slices.IndexFunc(clients, func(c kafka.Client) bool { return c.Name() == client.Name() })
+	return guarantees[(testbroker.Turn(t)+n)%2:][:1]
 }
 
 // env is a broker, a client and the names of one test on it.
@@ -81,7 +84,7 @@ func (e *env) create(topic string, partitions int32) {
 
 // ctx bounds every wait of a test.
 func (e *env) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	e.t.Cleanup(cancel)
 	return ctx
 }

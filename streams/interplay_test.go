@@ -124,7 +124,7 @@ func (x *atOnce) round(toTheEnd bool) {
 		return
 	}
 	app.catchUp()
-	kafkatest.Eventually(x.t, 20*time.Second, "the application runs", func() bool { return app.State() == streams.Running || failedTasks(app) > 0 })
+	kafkatest.Eventually(x.t, 90*time.Second, "the application runs", func() bool { return app.State() == streams.Running || failedTasks(app) > 0 })
 	if err := app.Close(x.ctx()); err != nil && !strings.Contains(err.Error(), "of the user") {
 		x.t.Fatalf("round %d: %v", x.n, err)
 	}

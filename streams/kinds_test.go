@@ -241,7 +241,7 @@ func (r *running) restoredStores() (stores []string) {
 // was lost, and in the process that takes over.
 func TestKindsSurvive(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, e.client) {
 			t.Run(g.String(), func(t *testing.T) {
 				t.Parallel()
 				kindsSurvive(newEnv(t, e.b, e.client), g)

@@ -36,7 +36,7 @@ func (alarm) Init(ctx processor.Context[string, string]) error {
 // fenced as they are.
 func TestOutputsWithoutRecords(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, e.client) {
 			t.Run(g.String(), func(t *testing.T) {
 				e := newEnv(t, e.b, e.client)
 				topology := processor.NewTopology()
@@ -48,14 +48,14 @@ func TestOutputsWithoutRecords(t *testing.T) {
 				app := e.start(topology, cfg)
 				want := map[string]int{"init 0_0": 1, "init 0_1": 1, "punctuation 0_0": 1, "punctuation 0_1": 1}
 				var got map[string]int
-				kafkatest.Eventually(t, 10*time.Second, "the outputs", func() bool {
+				kafkatest.Eventually(t, time.Minute, "the outputs", func() bool {
 					got = map[string]int{}
 					for _, r := range e.read(e.out) {
 						got[string(r.Key)]++
 					}
 					return cmp.Equal(got, want)
 				})
-				kafkatest.Eventually(t, 10*time.Second, "commits of the tasks that wrote them", func() bool {
+				kafkatest.Eventually(t, time.Minute, "commits of the tasks that wrote them", func() bool {
 					committed := 0
 					for _, s := range app.Status().Workers[0].Tasks {
 						if s.CommitID.Number > 0 {
@@ -137,7 +137,7 @@ func TestBoundsWithinATurn(t *testing.T) {
 			cfg := e.config()
 			cfg.Guarantee, cfg.CommitInterval, cfg.Limits = streams.ExactlyOnce, time.Hour, c.limits
 			app := e.start(e.one(each(c.process), state), cfg)
-			kafkatest.Eventually(t, 20*time.Second, "everything is processed", func() bool {
+			kafkatest.Eventually(t, 90*time.Second, "everything is processed", func() bool {
 				s := app.Status()
 				return len(s.Workers) > 0 && s.Workers[0].Processed == 200
 			})

@@ -96,7 +96,7 @@ func TestReleasedTaskIsKeptForTheDelay(t *testing.T) {
 	in, want := lines(50)
 	e.produce(in...)
 	app.catchUp()
-	kafkatest.Eventually(t, 30*time.Second, "the tasks were idle for longer than the delay", e.witness(time.Now()))
+	kafkatest.Eventually(t, 90*time.Second, "the tasks were idle for longer than the delay", e.witness(time.Now()))
 	if n := len(e.taskDirs()); n != 4 {
 		t.Fatalf("%d task directories of running tasks", n)
 	}
@@ -104,11 +104,11 @@ func TestReleasedTaskIsKeptForTheDelay(t *testing.T) {
 	wait(delay / 2)                               // the cleaner looked just now, and will soon again
 	lost := time.Now().Truncate(time.Millisecond) // as the store keeps it; the release is later
 	client.setAway(true)
-	kafkatest.Eventually(t, 30*time.Second, "the first directory is removed", func() bool { return len(e.taskDirs()) < 4 })
+	kafkatest.Eventually(t, 90*time.Second, "the first directory is removed", func() bool { return len(e.taskDirs()) < 4 })
 	if kept := time.Since(lost); kept < delay {
 		t.Errorf("a directory was removed %v after its release; it is kept for %v", kept, delay)
 	}
-	kafkatest.Eventually(t, 30*time.Second, "all are removed", func() bool { return len(e.taskDirs()) == 0 })
+	kafkatest.Eventually(t, 90*time.Second, "all are removed", func() bool { return len(e.taskDirs()) == 0 })
 
 	client.setAway(false) // the tasks come back, and are restored
 	e.produce(in...)
@@ -145,7 +145,7 @@ func TestKilledOwnerKeepsItsState(t *testing.T) {
 		cfg.Client.(*placing).away.Store(true)
 		begun := time.Now()
 		app := e.start(e.wordCount(), cfg)
-		kafkatest.Eventually(t, 30*time.Second, "the first directory is removed", func() bool { return len(e.taskDirs()) < 4 })
+		kafkatest.Eventually(t, 90*time.Second, "the first directory is removed", func() bool { return len(e.taskDirs()) < 4 })
 		if kept := time.Since(begun); kept < delay {
 			t.Errorf("a directory was removed %v after the start; it is kept for %v", kept, delay)
 		}
@@ -179,7 +179,7 @@ func isBackWithin(t *testing.T, b testbroker.Broker, delay time.Duration) bool {
 		if restored := app.restoredStores(); len(restored) > 0 {
 			t.Errorf("restored after a kill: %v", restored)
 		}
-		kafkatest.Eventually(t, 30*time.Second, "the cleaner has looked", cleaned)
+		kafkatest.Eventually(t, 90*time.Second, "the cleaner has looked", cleaned)
 		if n := len(e.taskDirs()); n != 4 {
 			t.Errorf("%d task directories are left", n)
 		}

@@ -32,7 +32,7 @@ func TestRepartitionTopicIsPurged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kafkatest.Eventually(t, 20*time.Second, "the repartition topic is empty", func() bool {
+			kafkatest.Eventually(t, 90*time.Second, "the repartition topic is empty", func() bool {
 				starts, err := e.admin.ListOffsets(e.ctx(), kafka.Earliest, tps...)
 				if err != nil {
 					t.Fatal(err)

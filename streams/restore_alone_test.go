@@ -49,7 +49,7 @@ func TestOneRestoreFailsAlone(t *testing.T) {
 	cfg.Logger = slog.New(noticing{discard.Handler(), "reload tasks", &reloads})
 	app = e.start(e.perKey(), cfg)
 	e.produceKeys(3, 10)
-	kafkatest.Eventually(t, 20*time.Second, "the counts of the task that runs", func() bool { return e.count("p3-9") == 2 })
+	kafkatest.Eventually(t, 90*time.Second, "the counts of the task that runs", func() bool { return e.count("p3-9") == 2 })
 	gate.open()
 	select {
 	case f := <-failures:

@@ -165,7 +165,7 @@ func (e *env) count(key string) int64 {
 // where it was.
 func TestOthersRunDuringARestore(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, e.client) {
 			t.Run(g.String(), func(t *testing.T) {
 				e := newEnv(t, e.b, e.client)
 				gate, cfg, seen := e.restoring()
@@ -173,7 +173,7 @@ func TestOthersRunDuringARestore(t *testing.T) {
 				app := e.start(e.perKey(), cfg)
 				e.produceKeys(0, 10)
 				e.produceKeys(1, 10)
-				kafkatest.Eventually(t, 20*time.Second, "the other task's counts", func() bool { return e.count("p1-9") == 2 })
+				kafkatest.Eventually(t, 90*time.Second, "the other task's counts", func() bool { return e.count("p1-9") == 2 })
 				if s := app.State(); s != streams.Restoring {
 					t.Errorf("state %v while a task restores", s)
 				}
@@ -200,7 +200,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		gate, cfg, seen := e.restoring()
 		app := e.start(e.perKey(), cfg)
 		gate.tokens <- struct{}{}
-		kafkatest.Eventually(t, 20*time.Second, "a batch", func() bool { return restored(app) > 0 })
+		kafkatest.Eventually(t, 90*time.Second, "a batch", func() bool { return restored(app) > 0 })
 		app.close()
 		if got := seen.events(); !strings.HasSuffix(got, "0_0 suspended") {
 			t.Errorf("events %s", got)
@@ -209,7 +209,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		gate.open()
 		app = e.start(e.perKey(), cfg)
 		// What the group has committed is caught up with before the store is restored.
-		kafkatest.Eventually(t, 20*time.Second, "the end of the restore", func() bool { return strings.HasSuffix(seen.events(), "0_0 ended") })
+		kafkatest.Eventually(t, 90*time.Second, "the end of the restore", func() bool { return strings.HasSuffix(seen.events(), "0_0 ended") })
 		app.close()
 		if from := seen.from["0_0"]; from != at || from == 0 {
 			t.Errorf("restored from %d; the stop was at %d; events: %s", from, at, seen.events())
@@ -342,13 +342,13 @@ func TestFailedCommitDuringARestore(t *testing.T) {
 			cfg.Client = refusing{gate, c.class, refuse}
 			app := e.start(e.perKey(), cfg)
 			gate.tokens <- struct{}{}
-			kafkatest.Eventually(t, 20*time.Second, "a batch", func() bool { return restored(app) > 0 })
+			kafkatest.Eventually(t, 90*time.Second, "a batch", func() bool { return restored(app) > 0 })
 			refuse.Store(1)
 			e.produceKeys(1, 10)
-			kafkatest.Eventually(t, 20*time.Second, "a refusal", func() bool { return refuse.Load() <= 0 })
-			kafkatest.Eventually(t, 20*time.Second, "the other task's counts", func() bool { return e.count("p1-9") == 2 })
+			kafkatest.Eventually(t, 90*time.Second, "a refusal", func() bool { return refuse.Load() <= 0 })
+			kafkatest.Eventually(t, 90*time.Second, "the other task's counts", func() bool { return e.count("p1-9") == 2 })
 			if c.again { // its outputs may be seen before the place is given up
-				kafkatest.Eventually(t, 20*time.Second, "the end of the first restore", func() bool { return strings.Contains(seen.events(), "suspended") })
+				kafkatest.Eventually(t, 90*time.Second, "the end of the first restore", func() bool { return strings.Contains(seen.events(), "suspended") })
 			}
 			gate.open()
 			app.catchUp()

@@ -55,7 +55,7 @@ func TestSourcesOfDifferentSizes(t *testing.T) {
 // An application may write to the topic that it reads.
 func TestOutputIsOwnInput(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, e.client) {
 			e := newEnv(t, e.b, e.client)
 			topology := processor.NewTopology()
 			processor.AddSource(topology, "source", serde.String, serde.String, e.in)
@@ -70,7 +70,7 @@ func TestOutputIsOwnInput(t *testing.T) {
 			cfg.Guarantee = g
 			e.produce("", "", "")
 			app := e.start(topology, cfg)
-			kafkatest.Eventually(t, 10*time.Second, "three records, and five for each", func() bool { return len(e.read(e.in)) == 18 })
+			kafkatest.Eventually(t, time.Minute, "three records, and five for each", func() bool { return len(e.read(e.in)) == 18 })
 			app.catchUp()
 			app.close()
 		}

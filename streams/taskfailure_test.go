@@ -110,7 +110,7 @@ func upTo(n int) (want []string) {
 func TestOneTaskFailsAlone(t *testing.T) {
 	t.Parallel()
 	for _, client := range clients {
-		for _, g := range guarantees {
+		for _, g := range guaranteesFor(t, client) {
 			for _, kind := range []struct{ value, words string }{
 				{"panics", "panic: of the user"}, {"errs", "of the user"}, {"undecodable", "no such text"},
 				{"big state", "-big-changelog"}, {"big output", "arge"},
@@ -192,7 +192,7 @@ func TestAllTasksFail(t *testing.T) {
 	cfg.OnTaskFailure, cfg.Workers = streams.KeepOthers, 2
 	app := e.start(e.fragile(true), cfg)
 	e.produce("a", "errs")
-	kafkatest.Eventually(t, 20*time.Second, "one failure", func() bool { return failedTasks(app) == 1 })
+	kafkatest.Eventually(t, 90*time.Second, "one failure", func() bool { return failedTasks(app) == 1 })
 	e.produce("panics", "b")
 	contains(t, app.failure(), "task 0_0", "panic: of the user", "task 0_1", "of the user")
 }
@@ -252,7 +252,7 @@ func TestOffsetsOfAFailedTaskAreKept(t *testing.T) {
 	before, err := e.admin.CommittedOffsets(e.ctx(), e.app, tp)
 	must(t, err)
 	e.produce("errs")
-	kafkatest.Eventually(t, 20*time.Second, "the failure", func() bool { return failedTasks(app) == 1 })
+	kafkatest.Eventually(t, 90*time.Second, "the failure", func() bool { return failedTasks(app) == 1 })
 	select {
 	case <-client.seen: // of before the failure
 	default:

@@ -87,7 +87,7 @@ func (e *env) remove(topic string) {
 	if err := e.admin.DeleteTopics(e.ctx(), topic); err != nil {
 		e.t.Fatal(err)
 	}
-	kafkatest.Eventually(e.t, 20*time.Second, "the topic is gone", func() bool {
+	kafkatest.Eventually(e.t, 90*time.Second, "the topic is gone", func() bool {
 		var now map[string]kafka.Topic
 		now, err := e.admin.Topics(e.ctx(), topic)
 		if err != nil {

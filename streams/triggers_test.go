@@ -49,7 +49,7 @@ func TestIdleTaskCommitsAgain(t *testing.T) {
 	cfg.CommitInterval, cfg.Limits.IdleCommitInterval = time.Millisecond, 20*time.Millisecond
 	app := e.start(e.one(each(func(processor.Context[string, string], processor.Record[string, string]) error { return nil })), cfg)
 	app.catchUp()
-	kafkatest.Eventually(t, 10*time.Second, "three commits of each task", func() bool {
+	kafkatest.Eventually(t, time.Minute, "three commits of each task", func() bool {
 		s := app.Status().Workers[0]
 		return len(s.Tasks) == 2 && s.Tasks[0].CommitID.Number >= 3 && s.Tasks[1].CommitID.Number >= 3
 	})
@@ -89,7 +89,7 @@ func TestNextIntervalWaitsAtItsBound(t *testing.T) {
 	}
 	e.produce(many...)
 	// Ten records of 10 KiB reach the bound. That no more come is waited for.
-	kafkatest.Eventually(t, 10*time.Second, "the bound", func() bool { return seen.Load()-before >= 10 })
+	kafkatest.Eventually(t, time.Minute, "the bound", func() bool { return seen.Load()-before >= 10 })
 	wait(100 * time.Millisecond)
 	if n := seen.Load() - before; n > 20 {
 		t.Errorf("%d records were processed behind the sealed interval", n)

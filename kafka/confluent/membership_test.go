@@ -30,12 +30,12 @@ func TestFencedMembershipIsLeftBehindAndCounted(t *testing.T) {
 	cfg := kafka.MembershipConfig{Group: "group", Topic: b.CreateTopic(t, "placement", 1, nil), InstanceID: "instance", HeartbeatInterval: 50 * time.Millisecond}
 	old, err := Client{}.NewMembership(b.Settings(), cfg)
 	must(t, err)
-	kafkatest.Eventually(t, 20*time.Second, "the first holds", func() bool { return len(old.State().Holds) == 1 })
+	kafkatest.Eventually(t, 90*time.Second, "the first holds", func() bool { return len(old.State().Holds) == 1 })
 	before := kafka.Abandoned()
 	heir, err := Client{}.NewMembership(b.Settings(), cfg)
 	must(t, err)
 	defer closed(t, heir)
-	kafkatest.Eventually(t, 20*time.Second, "the first is fenced", func() bool { return kafka.Abandoned() == before+1 })
+	kafkatest.Eventually(t, 90*time.Second, "the first is fenced", func() bool { return kafka.Abandoned() == before+1 })
 	if err := old.State().Err; !kafka.IsClass(err, kafka.ClassInstanceFenced) {
 		t.Errorf("the state says %v", err)
 	}
@@ -57,7 +57,7 @@ func TestMembershipEndsWithoutItsBroker(t *testing.T) {
 			b := kafkatest.Broker{Addrs: cluster.ListenAddrs()}
 			m, err := Client{}.NewMembership(b.Settings(), kafka.MembershipConfig{Group: "group", Topic: "placement", InstanceID: instance})
 			must(t, err)
-			kafkatest.Eventually(t, 20*time.Second, "the member holds", func() bool { return len(m.State().Holds) == 1 })
+			kafkatest.Eventually(t, 90*time.Second, "the member holds", func() bool { return len(m.State().Holds) == 1 })
 			cluster.Close()
 			if leave {
 				if err := m.Leave(within(t, 300*time.Millisecond)); !kafka.IsClass(err, kafka.ClassUnreachable) {

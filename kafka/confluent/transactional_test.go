@@ -43,7 +43,7 @@ func newMember(t *testing.T, b kafkatest.Broker, group, topic string) kafka.Memb
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, m) })
-	kafkatest.Eventually(t, 20*time.Second, "the member has joined", func() bool { return m.State().Member.ID != "" })
+	kafkatest.Eventually(t, 90*time.Second, "the member has joined", func() bool { return m.State().Member.ID != "" })
 	return m
 }
 
@@ -56,7 +56,7 @@ func TestOldGeneration(t *testing.T) {
 	m := newMember(t, b, "group", placement)
 	old := m.State().Member
 	newMember(t, b, "group", placement)
-	kafkatest.Eventually(t, 20*time.Second, "there is a new generation", func() bool { return m.State().Member.Generation > old.Generation })
+	kafkatest.Eventually(t, 90*time.Second, "there is a new generation", func() bool { return m.State().Member.Generation > old.Generation })
 	x := newTransactional(t, b, "txn")
 	offsets := []kafka.CommittedOffset{{TopicPartition: kafka.TopicPartition{Topic: source}, Offset: 5}}
 	ctx := within(t, 20*time.Second)

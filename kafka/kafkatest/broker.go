@@ -73,7 +73,7 @@ func (b Broker) CreateTopic(t testing.TB, prefix string, partitions int32, confi
 	if _, err := adm.CreateTopic(ctx, partitions, 1, values, name); err != nil {
 		t.Fatalf("create topic %s: %v", name, err)
 	}
-	Eventually(t, 20*time.Second, "the topic's partitions have leaders", func() bool {
+	Eventually(t, 90*time.Second, "the topic's partitions have leaders", func() bool {
 		topics, err := adm.ListTopics(ctx, name)
 		if err != nil || len(topics[name].Partitions) != int(partitions) {
 			return false

@@ -60,7 +60,7 @@ type suite struct {
 }
 
 // patience bounds everything that is expected to happen: long, because machines are slow.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // grace is how much longer than its context a call may take.
 const grace = 3 * time.Second

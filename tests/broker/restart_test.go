@@ -25,7 +25,7 @@ import (
 // it has acknowledged would lose its markers.
 func TestBrokerRestart(t *testing.T) {
 	t.Parallel()
-	n := start(t, "broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500")
+	n := start(t, "broker.session.timeout.ms=6000", "broker.heartbeat.interval.ms=500")
 	cl, _ := admin(t, n.addr)
 	var apps []*app
 	want := map[string]int64{}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
 )
 
 // kills is how many kills a random test makes: what the flag says, or else as many as given.
@@ -25,6 +27,9 @@ func TestKillAtRandomMoments(t *testing.T) {
 	for _, client := range clients {
 		for _, guarantee := range guarantees {
 			ordinary, onKafka, short := 20, 6, 2
+			if !testbroker.Full() {
+				ordinary, onKafka = 8, 4
+			}
 			if client != "franz" {
 				ordinary, onKafka, short = 3, 2, 1
 			}

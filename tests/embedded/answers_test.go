@@ -49,7 +49,7 @@ func TestBusyHostAnswers(t *testing.T) {
 		late := time.AfterFunc(40*time.Second, w.b.Network.Heal) // a test that has failed ends too
 		defer late.Stop()
 		defer w.b.Network.Heal()
-		eventually(w.t, 30*time.Second, "the host waits for the broker", func() bool {
+		eventually(w.t, 90*time.Second, "the host waits for the broker", func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			defer cancel()
 			var err error
@@ -138,7 +138,7 @@ func TestAssignedInPart(t *testing.T) {
 	if err := h.Assign(t.Context(), map[string][]int32{w.in: {0}, w.out: {0}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "both are here", func() bool { return len(l.Ready()) == 2 })
+	eventually(t, 90*time.Second, "both are here", func() bool { return len(l.Ready()) == 2 })
 	wants(t, h.Assign(t.Context(), map[string][]int32{w.in: {0}}), w.out+"-0 is not among them")
 	if len(l.Ready()) != 2 {
 		t.Error(l.Ready(), l.Err())
@@ -146,7 +146,7 @@ func TestAssignedInPart(t *testing.T) {
 	if err := h.Assign(t.Context(), map[string][]int32{w.in: {0, 4}, w.out: {0, 4}}); err != nil {
 		t.Error(err)
 	}
-	eventually(t, 30*time.Second, "the host stops", func() bool { return l.Err() != nil })
+	eventually(t, 90*time.Second, "the host stops", func() bool { return l.Err() != nil })
 	wants(t, l.Err(), "partition 4", "had 4 partitions")
 	w.close(l)
 }

@@ -41,13 +41,12 @@ func (l franzLoop) assign(ctx context.Context, topic string, numbers ...int32) e
 	return l.Assign(ctx, map[string][]int32{topic: numbers})
 }
 
-// byHand runs a test with both doors, on the embedded broker and on Apache Kafka.
+// byHand runs a test with both doors, on brokers.
 func byHand(t *testing.T, test func(w *world, start func(embedded.Config) handLoop)) {
-	for _, d := range handDoors {
+	for i, d := range handDoors {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			on := func(t *testing.T, b testbroker.Broker) {
-				t.Parallel()
+			brokers(t, i, func(t *testing.T, b testbroker.Broker) {
 				w := newWorldOn(t, b, door{name: d.name})
 				test(w, func(cfg embedded.Config) handLoop {
 					l, err := d.open(w.b.Addrs, w.app+"-group", cfg)
@@ -56,9 +55,7 @@ func byHand(t *testing.T, test func(w *world, start func(embedded.Config) handLo
 					}
 					return l
 				})
-			}
-			t.Run("kfake", func(t *testing.T) { on(t, testbroker.Kfake(t)) })
-			t.Run("kafka", func(t *testing.T) { on(t, real(t)) })
+			})
 		})
 	}
 }
@@ -84,22 +81,22 @@ func TestAssign(t *testing.T) {
 			a, b := w.assigned(la, f, 0, 1), w.assigned(lb, f, 2, 3)
 			stop := w.feed()
 			has := func(l loop, n int) func() bool { return func() bool { return len(l.Ready()) == n } }
-			eventually(w.t, 30*time.Second, "both have two", func() bool { return has(la, 2)() && has(lb, 2)() })
+			eventually(w.t, 90*time.Second, "both have two", func() bool { return has(la, 2)() && has(lb, 2)() })
 			before := x.total()
-			eventually(w.t, 30*time.Second, "records are counted", func() bool { return x.total() > before })
+			eventually(w.t, 90*time.Second, "records are counted", func() bool { return x.total() > before })
 			if err := errors.Join(la.assign(ctx, w.in, 0), lb.assign(ctx, w.in, 1, 2, 3)); err != nil {
 				w.t.Fatal(err)
 			}
-			eventually(w.t, 30*time.Second, "the second has three", func() bool { return has(la, 1)() && has(lb, 3)() })
+			eventually(w.t, 90*time.Second, "the second has three", func() bool { return has(la, 1)() && has(lb, 3)() })
 			a.leave()
 			lc := start(w.config(dirs[2], g)) // has nothing yet
 			c := w.assigned(lc, f, 0)
-			eventually(w.t, 30*time.Second, "the third has it", has(lc, 1))
+			eventually(w.t, 90*time.Second, "the third has it", has(lc, 1))
 			b.leave()
 			ld := start(w.config(dirs[1], g))
 			d := w.assigned(ld, f, 1, 2, 3)
 			stop()
-			eventually(w.t, 30*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+			eventually(w.t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 			c.leave()
 			d.leave()
 			x.check(w.t, w.seq, g)
@@ -125,7 +122,7 @@ func TestAssignedTwice(t *testing.T) {
 			told <- la.Err()
 		}()
 		stop := w.feed()
-		eventually(w.t, 30*time.Second, "records are counted", func() bool { return x.total() > 100 })
+		eventually(w.t, 90*time.Second, "records are counted", func() bool { return x.total() > 100 })
 		lb := start(w.config(w.t.TempDir(), embedded.ExactlyOnce))
 		b := w.assigned(lb, f, 0, 1, 2, 3)
 		select {
@@ -139,9 +136,9 @@ func TestAssignedTwice(t *testing.T) {
 		}
 		w.close(la)
 		before := x.total()
-		eventually(w.t, 30*time.Second, "the second goes on", func() bool { return x.total() > before && len(lb.Ready()) == 4 })
+		eventually(w.t, 90*time.Second, "the second goes on", func() bool { return x.total() > before && len(lb.Ready()) == 4 })
 		stop()
-		eventually(w.t, 30*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+		eventually(w.t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 		b.leave()
 		x.check(w.t, w.seq, embedded.ExactlyOnce)
 	})
@@ -154,17 +151,17 @@ func TestMisuseOfAssign(t *testing.T) {
 		f := func(t *embedded.Task, r record) error { return count(t, r.key, w.out) }
 		w.open = doors[slices.IndexFunc(doors, func(d door) bool { return strings.HasPrefix(d.name, w.door) })].open
 		m := w.member(w.config(w.t.TempDir(), embedded.AtLeastOnce), f)
-		eventually(w.t, 30*time.Second, "it is a member", func() bool { return len(m.l.Ready()) == 4 })
+		eventually(w.t, 90*time.Second, "it is a member", func() bool { return len(m.l.Ready()) == 4 })
 		wants(w.t, m.l.(handLoop).assign(ctx, w.in, 0), "by hand")
 		l := start(w.config(w.t.TempDir(), embedded.AtLeastOnce))
 		wants(w.t, l.assign(ctx, w.in, 0), "-group has 1 members", "another group")
 		m.leave()
-		eventually(w.t, 30*time.Second, "the group is empty", func() bool { return l.assign(ctx, w.in, 0) == nil })
-		eventually(w.t, 30*time.Second, "it is here", func() bool { return len(l.Ready()) == 1 })
+		eventually(w.t, 90*time.Second, "the group is empty", func() bool { return l.assign(ctx, w.in, 0) == nil })
+		eventually(w.t, 90*time.Second, "it is here", func() bool { return len(l.Ready()) == 1 })
 		if err := l.assign(ctx, "no-such-topic", 0); err != nil {
 			w.t.Error(err) // it is the host that says so, as with a subscription
 		}
-		eventually(w.t, 30*time.Second, "the host stops", func() bool { return l.Err() != nil })
+		eventually(w.t, 90*time.Second, "the host stops", func() bool { return l.Err() != nil })
 		wants(w.t, l.Err(), "no-such-topic", "Config.Topics")
 		w.close(l)
 	})
@@ -188,14 +185,14 @@ func TestAssignedBrokerAway(t *testing.T) {
 				for i := range 4 {
 					before := x.total()
 					w.produce(200)
-					eventually(t, 30*time.Second, "records are counted", func() bool { return x.total() > before || l.Err() != nil })
+					eventually(t, 90*time.Second, "records are counted", func() bool { return x.total() > before || l.Err() != nil })
 					w.b.Network.LoseAnswers()
 					pause := time.NewTimer([]time.Duration{200 * time.Millisecond, 2 * time.Second}[i%2]) // commits go on and get no answer
 					<-pause.C
 					w.b.Network.Heal()
 				}
 				// Under at-least-once the outputs come before the commit, which may still be in trouble.
-				eventually(t, 60*time.Second, "all records are counted and committed", func() bool {
+				eventually(t, 90*time.Second, "all records are counted and committed", func() bool {
 					return l.Err() != nil || x.reached(w.seq) && len(l.Ready()) == 4 && l.Commit(context.Background()) == nil
 				})
 				if err := l.Err(); err != nil {

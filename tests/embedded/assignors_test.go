@@ -3,6 +3,8 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,22 +14,6 @@ import (
 	"github.com/tidemark-streams/tidemark/embedded"
 	"github.com/tidemark-streams/tidemark/internal/testbroker"
 )
-
-// on runs a test with some doors, on the embedded broker and on Apache Kafka.
-func on(t *testing.T, doors []door, test func(w *world)) {
-	for _, d := range doors {
-		t.Run(d.name, func(t *testing.T) {
-			t.Run("kfake", func(t *testing.T) {
-				t.Parallel()
-				test(newWorld(t, d))
-			})
-			t.Run("kafka", func(t *testing.T) {
-				t.Parallel()
-				test(newWorldOn(t, real(t), d))
-			})
-		})
-	}
-}
 
 // The assignors that the doors of the other tests do not have.
 func TestOtherAssignors(t *testing.T) {
@@ -63,21 +49,22 @@ func (w *world) protocol() {
 // A static member that is restarted has its partitions again at once, and the other keeps its own meanwhile.
 func TestStaticMember(t *testing.T) {
 	t.Parallel()
-	for name, open := range staticDoors {
+	for i, name := range slices.Sorted(maps.Keys(staticDoors)) {
+		open := staticDoors[name]
 		t.Run(name, func(t *testing.T) {
-			test := func(t *testing.T, b testbroker.Broker) {
-				t.Parallel()
+			t.Parallel()
+			brokers(t, i, func(t *testing.T, b testbroker.Broker) {
 				var taken, of atomic.Int32
 				w := newWorldOn(t, b, door{name: name, open: open("one", &taken)})
 				x := w.watch()
 				f := func(t *embedded.Task, r record) error { return count(t, r.key, w.out) }
 				a := w.member(w.config(w.t.TempDir(), embedded.ExactlyOnce), f)
-				eventually(t, 30*time.Second, "the first has all", func() bool { return len(a.l.Ready()) == 4 })
+				eventually(t, 90*time.Second, "the first has all", func() bool { return len(a.l.Ready()) == 4 })
 				w.open = open("two", &of)
 				dir := w.t.TempDir()
 				second := func() *member {
 					m := w.member(w.config(dir, embedded.ExactlyOnce), f)
-					eventually(t, 30*time.Second, "each has two", func() bool { return len(m.l.Ready()) == 2 && len(a.l.Ready()) == 2 })
+					eventually(t, 90*time.Second, "each has two", func() bool { return len(m.l.Ready()) == 2 && len(a.l.Ready()) == 2 })
 					return m
 				}
 				c := second()
@@ -95,13 +82,11 @@ func TestStaticMember(t *testing.T) {
 					t.Errorf("%d rebalances took partitions from the first", n)
 				}
 				stop()
-				eventually(t, 30*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+				eventually(t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 				c.leave()
 				a.leave()
 				x.check(t, w.seq, embedded.ExactlyOnce)
-			}
-			t.Run("kfake", func(t *testing.T) { test(t, testbroker.Kfake(t)) })
-			t.Run("kafka", func(t *testing.T) { test(t, real(t)) })
+			})
 		})
 	}
 }
@@ -139,16 +124,16 @@ func TestTwoTopics(t *testing.T) {
 		w.produce(10) // every key once
 		w.in, w.seq = first, 0
 		a := member()
-		eventually(w.t, 30*time.Second, "the second topic is in the store", func() bool { return a.l.Status().Processed == 10 })
+		eventually(w.t, 90*time.Second, "the second topic is in the store", func() bool { return a.l.Status().Processed == 10 })
 		stop := w.feed()
 		b := member()
-		eventually(w.t, 30*time.Second, "each has two partitions of two topics", func() bool { return len(a.l.Ready()) == 4 && len(b.l.Ready()) == 4 })
+		eventually(w.t, 90*time.Second, "each has two partitions of two topics", func() bool { return len(a.l.Ready()) == 4 && len(b.l.Ready()) == 4 })
 		before := x.total()
-		eventually(w.t, 30*time.Second, "records are counted", func() bool { return x.total() > before })
+		eventually(w.t, 90*time.Second, "records are counted", func() bool { return x.total() > before })
 		a.leave()
-		eventually(w.t, 30*time.Second, "the other has all", func() bool { return len(b.l.Ready()) == 8 })
+		eventually(w.t, 90*time.Second, "the other has all", func() bool { return len(b.l.Ready()) == 8 })
 		stop()
-		eventually(w.t, 30*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+		eventually(w.t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 		b.leave()
 		x.check(w.t, w.seq, embedded.ExactlyOnce)
 	})

@@ -74,14 +74,14 @@ func TestLostMembership(t *testing.T) {
 				a := w.member(w.config(w.t.TempDir(), g), f)
 				stop := w.feed()
 				for range 3 {
-					eventually(w.t, 30*time.Second, "all are here", func() bool { return len(a.l.Ready()) == 4 })
+					eventually(w.t, 90*time.Second, "all are here", func() bool { return len(a.l.Ready()) == 4 })
 					before := x.total()
-					eventually(w.t, 30*time.Second, "records are counted", func() bool { return x.total() > before })
-					eventually(w.t, 30*time.Second, "it is a member, and evicted", func() bool { return w.evict(nil) == 1 })
+					eventually(w.t, 90*time.Second, "records are counted", func() bool { return x.total() > before })
+					eventually(w.t, 90*time.Second, "it is a member, and evicted", func() bool { return w.evict(nil) == 1 })
 				}
 				stop()
 				// Under at-least-once the outputs come before the commit that finds out.
-				eventually(w.t, 30*time.Second, "all records are counted and committed", func() bool {
+				eventually(w.t, 90*time.Second, "all records are counted and committed", func() bool {
 					return x.reached(w.seq) && len(a.l.Ready()) == 4 && a.l.Commit(context.Background()) == nil
 				})
 				a.leave()
@@ -103,14 +103,14 @@ func TestBrokerAway(t *testing.T) {
 				for range 5 {
 					before := x.total()
 					w.produce(200)
-					eventually(w.t, 30*time.Second, "records are counted", func() bool { return x.total() > before })
+					eventually(w.t, 90*time.Second, "records are counted", func() bool { return x.total() > before })
 					w.b.Network.LoseAnswers()
 					pause := time.NewTimer(300 * time.Millisecond) // commits go on and get no answer
 					<-pause.C
 					w.b.Network.Heal()
 				}
 				// Under at-least-once the outputs come before the commit, which may still be in doubt.
-				eventually(w.t, 60*time.Second, "all records are counted and committed", func() bool {
+				eventually(w.t, 90*time.Second, "all records are counted and committed", func() bool {
 					return x.reached(w.seq) && a.l.Commit(context.Background()) == nil
 				})
 				a.leave()

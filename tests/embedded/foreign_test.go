@@ -118,7 +118,7 @@ func TestUserCommitsInRevoke(t *testing.T) {
 		wants(w.t, l.Err(), "something other than Tidemark committed offset 1099511627776 of", "committed again")
 		w.close(l)
 		w.produce(50)
-		eventually(w.t, 60*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+		eventually(w.t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 		b.leave()
 		x.check(w.t, w.seq, embedded.ExactlyOnce)
 	})
@@ -131,7 +131,7 @@ func (w *world) commitFromOutside(tp kafka.TopicPartition, offset int64) {
 	defer cl.Close()
 	var offsets kadm.Offsets
 	offsets.AddOffset(tp.Topic, tp.Partition, offset, -1)
-	eventually(w.t, 30*time.Second, "the group is empty, and takes an offset", func() bool {
+	eventually(w.t, 90*time.Second, "the group is empty, and takes an offset", func() bool {
 		got, err := kadm.NewClient(cl).CommitOffsets(context.Background(), w.app+"-group", offsets)
 		return err == nil && got.Ok()
 	})
@@ -140,7 +140,7 @@ func (w *world) commitFromOutside(tp kafka.TopicPartition, offset int64) {
 // stops polls until the host has stopped.
 func (w *world) stops(l loop, f function) {
 	w.t.Helper()
-	eventually(w.t, 60*time.Second, "the host stops", func() bool {
+	eventually(w.t, 90*time.Second, "the host stops", func() bool {
 		_ = l.poll(f)
 		return l.Err() != nil
 	})

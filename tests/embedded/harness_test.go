@@ -154,9 +154,12 @@ type world struct {
 	classic bool    // the group's protocol
 }
 
-// each runs a test with every door.
+// each runs a test with the doors whose turn it is, of both clients, or with all of them (testbroker.Takes), on the embedded broker.
 func each(t *testing.T, test func(w *world)) {
-	for _, d := range doors {
+	for i, d := range doors {
+		if !testbroker.Takes(t, i, 0) {
+			continue
+		}
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			test(newWorld(t, d))
@@ -164,20 +167,33 @@ func each(t *testing.T, test func(w *world)) {
 	}
 }
 
-// everywhere is each, on the embedded broker and, where there is one, on Apache Kafka too. Not with -short: it
-// waits for real sessions and transactions.
-func everywhere(t *testing.T, test func(w *world)) {
-	each(t, test)
-	t.Run("kafka", func(t *testing.T) {
-		t.Parallel()
-		b := real(t)
-		for _, d := range doors {
-			t.Run(d.name, func(t *testing.T) {
-				t.Parallel()
-				test(newWorldOn(t, b, d))
-			})
+// everywhere runs a test with every door, on brokers.
+func everywhere(t *testing.T, test func(w *world)) { on(t, doors, test) }
+
+func on(t *testing.T, doors []door, test func(w *world)) {
+	for i, d := range doors {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			brokers(t, i, func(t *testing.T, b testbroker.Broker) { test(newWorldOn(t, b, d)) })
+		})
+	}
+}
+
+// brokers runs a test of the i-th door on the embedded broker or on Apache Kafka, or on both (testbroker.Takes). With -short it
+// leaves Apache Kafka out, which makes it wait for real sessions and transactions.
+func brokers(t *testing.T, i int, test func(t *testing.T, b testbroker.Broker)) {
+	for j, b := range []struct {
+		name string
+		get  func(*testing.T) testbroker.Broker
+	}{{"kfake", fake}, {"kafka", real}} {
+		if !testbroker.Takes(t, i, j) {
+			continue
 		}
-	})
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, b.get(t))
+		})
+	}
 }
 
 // real gives Apache Kafka, or skips the test.
@@ -188,12 +204,14 @@ func real(t *testing.T) testbroker.Broker {
 	return testbroker.Real(t)
 }
 
-func newWorld(t *testing.T, d door) *world {
+func fake(t *testing.T) testbroker.Broker {
 	timing := kfake.BrokerConfigs(map[string]string{"group.consumer.heartbeat.interval.ms": "200", "group.consumer.session.timeout.ms": "6000"})
 	b := testbroker.Kfake(t, timing)
 	outliveRebalance(b.Cluster)
-	return newWorldOn(t, b, d)
+	return b
 }
+
+func newWorld(t *testing.T, d door) *world { return newWorldOn(t, fake(t), d) }
 
 // outliveRebalance makes the sessions of the embedded broker longer than its rebalances. A leader that is killed while it waits
 // for the answer to its join keeps the others waiting in their syncs until the rebalance timeout. kfake takes the first of them
@@ -230,7 +248,7 @@ func (w *world) start(cfg embedded.Config) loop {
 
 func (w *world) close(l loop) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {
 		w.t.Error("close:", err)
@@ -240,7 +258,7 @@ func (w *world) close(l loop) {
 // until runs the loop until done.
 func (w *world) until(l loop, f function, what string, done func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !done() {
 		if err := l.Err(); err != nil {
 			w.t.Fatal(err)

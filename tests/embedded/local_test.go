@@ -189,7 +189,7 @@ func TestDamagedAndOld(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		defer w.close(l)
-		eventually(w.t, 20*time.Second, "the directories are removed", func() bool {
+		eventually(w.t, 90*time.Second, "the directories are removed", func() bool {
 			left, err := filepath.Glob(filepath.Join(app, "0_?"))
 			return err == nil && len(left) == 0 && len(l.Offsets()) == 0
 		})

@@ -60,10 +60,10 @@ func (w *world) longRestore(inCallback bool) {
 	w.produce(100)
 	var members []string
 	if !inCallback {
-		eventually(w.t, 30*time.Second, "both are members", func() bool { members = w.members(); return len(members) == 2 })
+		eventually(w.t, 90*time.Second, "both are members", func() bool { members = w.members(); return len(members) == 2 })
 		begun = time.Now()
 	}
-	eventually(w.t, 30*time.Second, "the restore takes longer than the poll interval", func() bool { return time.Since(begun) > pollInterval+time.Second })
+	eventually(w.t, 90*time.Second, "the restore takes longer than the poll interval", func() bool { return time.Since(begun) > pollInterval+time.Second })
 	if !inCallback {
 		if now := w.members(); !slices.Equal(now, members) {
 			w.t.Errorf("members %q, then %q", members, now)
@@ -73,9 +73,9 @@ func (w *world) longRestore(inCallback bool) {
 		}
 	}
 	release()
-	eventually(w.t, 60*time.Second, "both have two", func() bool { return len(a.l.Ready()) == 2 && len(b.l.Ready()) == 2 })
+	eventually(w.t, 90*time.Second, "both have two", func() bool { return len(a.l.Ready()) == 2 && len(b.l.Ready()) == 2 })
 	w.produce(100)
-	eventually(w.t, 30*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+	eventually(w.t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 	a.leave()
 	b.leave()
 	x.check(w.t, w.seq, embedded.ExactlyOnce)

@@ -32,7 +32,7 @@ func TestMissingInputIsTold(t *testing.T) {
 				}
 				defer w.close(l)
 				// It needs no poll, which would wait in the callback where restores are waited for.
-				eventually(t, 30*time.Second, "the missing topic is told", func() bool { return log.Count("level=WARN", "topic="+missing+" ", "misspelt?") > 0 })
+				eventually(t, 90*time.Second, "the missing topic is told", func() bool { return log.Count("level=WARN", "topic="+missing+" ", "misspelt?") > 0 })
 				if n := log.Count("misspelt?"); n != 1 {
 					t.Errorf("told %d times", n)
 				}

@@ -240,7 +240,7 @@ func TestChangelogThatForgets(t *testing.T) {
 		cfg := w.config(w.t.TempDir(), embedded.AtLeastOnce)
 		cfg.Stores = []processor.StoreDef{processor.Window("seen", serde.String, serde.Int64, time.Second, time.Hour)}
 		l := w.start(cfg)
-		eventually(w.t, 30*time.Second, "the host stops", func() bool {
+		eventually(w.t, 90*time.Second, "the host stops", func() bool {
 			_ = l.poll(func(*embedded.Task, record) error { return nil })
 			return l.Err() != nil
 		})

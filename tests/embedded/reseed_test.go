@@ -26,7 +26,7 @@ func (w *world) deleteTopic(name string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	kafkatest.Eventually(w.t, 20*time.Second, "the end of the topic", func() bool { // a broker goes on showing it for a moment
+	kafkatest.Eventually(w.t, 90*time.Second, "the end of the topic", func() bool { // a broker goes on showing it for a moment
 		topics, err := kadm.NewClient(cl).ListTopics(context.Background(), name)
 		return err == nil && !topics.Has(name)
 	})

@@ -41,7 +41,7 @@ func TestRestlessAssign(t *testing.T) {
 			if err := l.assign(context.Background(), w.in, 0, 1, 2, 3); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 60*time.Second, "all records are counted", func() bool { return x.reached(w.seq) || l.Err() != nil })
+			eventually(t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) || l.Err() != nil })
 			if err := l.Err(); err != nil {
 				t.Error(err)
 			}

@@ -42,14 +42,14 @@ func TestRevokeTimeout(t *testing.T) {
 		cfg.RevokeTimeout = 300 * time.Millisecond
 		a := w.member(cfg, f)
 		w.produce(100)
-		eventually(w.t, 30*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+		eventually(w.t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 		hang.Store(true)
 		w.produce(100)
 		<-hung
 		b := w.member(w.config(w.t.TempDir(), embedded.ExactlyOnce), func(t *embedded.Task, r record) error { return count(t, r.key, w.out) })
-		eventually(w.t, 30*time.Second, "the second has two", func() bool { return len(b.l.Ready()) == 2 })
+		eventually(w.t, 90*time.Second, "the second has two", func() bool { return len(b.l.Ready()) == 2 })
 		close(back)
-		eventually(w.t, 30*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
+		eventually(w.t, 90*time.Second, "all records are counted", func() bool { return x.reached(w.seq) })
 		a.leave()
 		b.leave()
 		x.check(w.t, w.seq, embedded.ExactlyOnce)

@@ -27,7 +27,7 @@ func TestWaitAfterKillIsTold(t *testing.T) {
 			x := w.watch()
 			w.produce(20)
 			p := w.spawn(d.name, embedded.AtLeastOnce.String(), b.Addrs[0], w.app, w.in, w.out, t.TempDir(), "", "")
-			eventually(t, 60*time.Second, "the process has counted", func() bool { return x.reached(w.seq) })
+			eventually(t, 90*time.Second, "the process has counted", func() bool { return x.reached(w.seq) })
 			p.kill()
 
 			f := func(t *embedded.Task, r record) error { return count(t, r.key, w.out) }
@@ -74,10 +74,10 @@ func TestWaitOfStandby(t *testing.T) {
 			}
 			return n
 		}
-		eventually(w.t, 60*time.Second, "each has a partition", func() bool { return ready() == 4 })
+		eventually(w.t, 90*time.Second, "each has a partition", func() bool { return ready() == 4 })
 		inTime := time.Since(opened) < 4*time.Second // on a slow machine they have to wait, and may say it
 		standby := open(&idle)
-		eventually(w.t, 60*time.Second, "the fifth says that it waits", func() bool {
+		eventually(w.t, 90*time.Second, "the fifth says that it waits", func() bool {
 			ready()
 			every(standby)
 			return idle.Count("waiting for a place in the group", "first partitions", "if they run, this process stands by") == 1 ||

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,21 +27,36 @@ type plot struct {
 	franz bool
 }
 
-// tell goes through a story on each combination of client and broker, and with each guarantee on the first;
-// the oracle looks at the end.
+// cast is on which broker, by which client and with which guarantee a story is told.
+type cast struct{ on, client, guarantee string }
+
+// casts are all of them with testbroker.Full, and else one for each client, on different brokers where the story lets them.
+func casts(t *testing.T, p plot) (all []cast) {
+	turn := testbroker.Turn(t)
+	brokers, guarantee := []string{"kfake", "kafka"}, []string{"exactly-once", "at-least-once"}[turn/2%2]
+	if p.proxy {
+		brokers = brokers[:1]
+	}
+	all = []cast{{brokers[turn%len(brokers)], "franz", guarantee}, {brokers[(turn+1)%len(brokers)], "confluent", "exactly-once"}}
+	if testbroker.Full() {
+		all = []cast{
+			{"kfake", "franz", "exactly-once"}, {"kfake", "franz", "at-least-once"}, {"kfake", "confluent", "exactly-once"},
+			{"kafka", "franz", "at-least-once"}, {"kafka", "confluent", "exactly-once"},
+		}
+	}
+	return slices.DeleteFunc(all, func(c cast) bool {
+		return p.proxy && c.on == "kafka" || p.franz && c.client != "franz" || clients[c.client] == nil
+	})
+}
+
+// tell goes through a story with its casts; the oracle looks at the end.
 func tell(t *testing.T, p plot) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("sessions and transactions have to time out")
 	}
 	t.Parallel()
-	for _, c := range []struct{ on, client, guarantee string }{
-		{"kfake", "franz", "exactly-once"}, {"kfake", "franz", "at-least-once"}, {"kfake", "confluent", "exactly-once"},
-		{"kafka", "franz", "at-least-once"}, {"kafka", "confluent", "exactly-once"},
-	} {
-		if p.proxy && c.on == "kafka" || p.franz && c.client != "franz" || clients[c.client] == nil {
-			continue
-		}
+	for _, c := range casts(t, p) {
 		t.Run(c.on+"/"+c.client+"/"+c.guarantee, func(t *testing.T) {
 			t.Parallel()
 			o := options{guarantee: c.guarantee, client: c.client, rate: 300, unhurried: p.unhurried, seed: testseed.New(t).Uint64(), dir: t.TempDir()}

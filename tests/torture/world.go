@@ -158,7 +158,7 @@ func (w *world) do(ctx context.Context, s step) error {
 		// must come, however long a busy machine takes.
 		patience := 3 * time.Second
 		if w.o.steps != nil {
-			patience = 30 * time.Second
+			patience = 90 * time.Second
 		}
 		timer := time.NewTimer(patience)
 		defer timer.Stop()

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds every wait. A Java program on a busy machine takes its time.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // scratch is the folder of the compiled program.
 var scratch string
