@@ -109,12 +109,15 @@ func upTo(n int) (want []string) {
 // program that does not fail takes up its records where it stood.
 func TestOneTaskFailsAlone(t *testing.T) {
 	t.Parallel()
-	for _, client := range clients {
-		for _, g := range guaranteesFor(t, client) {
-			for _, kind := range []struct{ value, words string }{
+	for i, client := range clients {
+		for j, g := range guaranteesFor(t, client) {
+			for k, kind := range []struct{ value, words string }{
 				{"panics", "panic: of the user"}, {"errs", "of the user"}, {"undecodable", "no such text"},
 				{"big state", "-big-changelog"}, {"big output", "arge"},
 			} {
+				if !testbroker.Full() && (i+j+k)%2 == 1 {
+					continue // any two of client, guarantee and kind come together
+				}
 				t.Run(client.Name()+"/"+g.String()+"/"+kind.value, func(t *testing.T) {
 					t.Parallel()
 					e := newEnv(t, testbroker.Kfake(t), client)

@@ -16,7 +16,7 @@ var seedSteps = []string{"seed-begun", "seed-piece", "seeded", "start-committed"
 // The changelog is deleted and created again, and whoever writes the stores into it is killed at each step. After that
 // the disk is lost too: everything comes back from the new changelog.
 func TestKillWhileAChangelogIsWrittenAgain(t *testing.T) {
-	for _, guarantee := range guarantees {
+	for _, guarantee := range guaranteesOf(t) {
 		for _, step := range seedSteps {
 			t.Run(step+"/"+guarantee, func(t *testing.T) {
 				t.Parallel()

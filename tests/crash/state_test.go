@@ -10,7 +10,7 @@ import (
 
 // After a clean stop there is nothing to restore and nothing to replay.
 func TestCleanStopThenRun(t *testing.T) {
-	for _, guarantee := range guarantees {
+	for _, guarantee := range guaranteesOf(t) {
 		t.Run(guarantee, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, newInput(t, random(t), inputLines), guarantee)
@@ -41,7 +41,7 @@ func TestCleanStopThenRun(t *testing.T) {
 
 // The state comes back from the changelog, whole: what is counted after that goes on from it.
 func TestDeletedStateDirectory(t *testing.T) {
-	for _, guarantee := range guarantees {
+	for _, guarantee := range guaranteesOf(t) {
 		t.Run(guarantee, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, newInput(t, random(t), 1000), guarantee)
@@ -61,7 +61,7 @@ func TestDeletedStateDirectory(t *testing.T) {
 
 // A restore that is killed goes on where it was, or begins again, and the counts are right.
 func TestKillDuringRestore(t *testing.T) {
-	for _, guarantee := range guarantees {
+	for _, guarantee := range guaranteesOf(t) {
 		t.Run(guarantee, func(t *testing.T) {
 			t.Parallel()
 			r := random(t)

@@ -16,6 +16,14 @@ var clients = []string{"franz"}
 
 var guarantees = []string{"at-least-once", "exactly-once"}
 
+// guaranteesOf are those of a test: with -short one, by turns.
+func guaranteesOf(t *testing.T) []string {
+	if testing.Short() {
+		return guarantees[testbroker.Turn(t)%2:][:1]
+	}
+	return guarantees
+}
+
 // world is what the runs of one test have in common.
 type world struct {
 	t         *testing.T

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tidemark-streams/tidemark/internal/embeddedbroker"
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
 	"github.com/tidemark-streams/tidemark/internal/testseed"
 )
 
@@ -33,12 +34,14 @@ func TestMain(m *testing.M) {
 // A few rounds for each guarantee and client. The program itself goes on for as long as one likes.
 func TestTorture(t *testing.T) {
 	t.Parallel()
-	rounds := 6
+	rounds := 3
 	switch {
 	case *roundsFlag > 0:
 		rounds = *roundsFlag
 	case testing.Short():
 		rounds = 2
+	case testbroker.Full():
+		rounds = 6
 	}
 	for client := range clients {
 		for _, guarantee := range []string{"at-least-once", "exactly-once"} {
