@@ -26,8 +26,12 @@ func (d *DB) Checkpoint(dir string) error {
 		}
 		d.checkpoint.flushed = true
 	}
+	if err := d.enter("checkpoint"); err != nil {
+		return err
+	}
 	done := make(chan error, 1)
 	go func() {
+		defer d.underway.RUnlock()
 		panicked, err := guard("checkpoint", func() error { return d.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
 		if panicked {
 			d.fail(err, fatal)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,10 @@ type DB struct {
 	ended  atomic.Bool
 	left   atomic.Bool // behind
 	ending atomic.Bool // it is to be closed
-	health health
+	// underway is held, shared, by what is inside Pebble and may be left behind there, and by Close: Pebble gives memory back that
+	// such a call still writes to.
+	underway sync.RWMutex
+	health   health
 
 	checkpoint checkpointing
 }
@@ -199,8 +203,12 @@ func (d *DB) Write(op string, fn func(*pebble.DB) error) error {
 
 // await runs fn on a goroutine of its own, which it leaves behind if the latch closes.
 func (d *DB) await(op string, fn func() error) (left bool, err error) {
+	if err := d.enter(op); err != nil {
+		return false, err
+	}
 	done := make(chan error, 1)
 	go func() {
+		defer d.underway.RUnlock()
 		panicked, err := guard(op, fn)
 		if d.opened.Load() {
 			err = d.outcome(op, err, panicked)
@@ -225,6 +233,15 @@ func (d *DB) await(op string, fn func() error) (left bool, err error) {
 			return true, err
 		}
 	}
+}
+
+// enter is called before what may be left behind inside Pebble; that releases underway at its end. It does not wait for Close, which
+// may wait for ever in a goroutine that was left behind.
+func (d *DB) enter(op string) error {
+	if !d.underway.TryRLock() {
+		return fmt.Errorf("%s: the database is being closed", op)
+	}
+	return nil
 }
 
 func (d *DB) outcome(op string, err error, panicked bool) error {
@@ -255,7 +272,7 @@ func classify(err error) error {
 	return err
 }
 
-// Close closes the database. A failed one is left behind if closing it does not work at
+// Close closes the database, when what is under way in it has ended. A failed one is left behind if that does not work at
 // once; it changes nothing in its directory then, which can be opened again unless the disk does not
 // answer. The error is nil also for a database that had failed: Err tells that, then too.
 func (d *DB) Close() error {
@@ -272,6 +289,11 @@ func (d *DB) Close() error {
 	}
 	done := make(chan error, 1)
 	go func() {
+		d.underway.Lock()
+		defer d.underway.Unlock()
+		if d.left.Load() {
+			return // nobody waits any more, and the disk would not answer
+		}
 		panicked, err := guard("close", d.db.Close)
 		if panicked {
 			d.fail(err, fatal)

@@ -18,7 +18,8 @@
 //
 // Invariants:
 //
-//  1. After the latch is closed no call enters Pebble again, except one attempt to close.
+//  1. After the latch is closed no call enters Pebble again, except one attempt to close, which waits for what is
+//     inside: Pebble gives memory back that a write under way would still use.
 //  2. No panic of Pebble's leaves this package, and none runs through code of Pebble's
 //     that holds or has dropped its locks: errors that would make it panic there, and
 //     Fatalf, park the goroutine instead.
