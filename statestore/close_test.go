@@ -80,7 +80,7 @@ func breakableLog(fs vfs.FS, broken *atomic.Bool, fail <-chan struct{}) vfs.FS {
 }
 
 func loseAtClose(write func(*TaskStore) error) error {
-	fs, fail := vfs.NewCrashableMem(), make(chan struct{})
+	fs, fail := newCrashFS(), make(chan struct{})
 	var broken atomic.Bool
 	c := &script{}
 	s, err := c.open("t", memOptions(breakableLog(fs, &broken, fail)))

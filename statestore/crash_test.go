@@ -21,7 +21,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := &script{commits: 16, big: 3}
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	var mu sync.Mutex
 	crashes, seen := 0, map[int64]bool{}
 	o := memOptions(errorfs.Wrap(fs, onWrite(func(i int64) error {
@@ -62,7 +62,7 @@ func TestCrashWhileOpening(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := &script{commits: 3}
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	must(t, c.run("t", memOptions(fs)))
 	var mu sync.Mutex
 	crashes := 0
@@ -90,7 +90,7 @@ func TestCrashWhileCreating(t *testing.T) {
 	t.Parallel()
 	rng := testseed.New(t)
 	c := &script{commits: 3}
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	var mu sync.Mutex
 	crashes := 0
 	o := memOptions(errorfs.Wrap(fs, onWrite(func(i int64) error {

@@ -24,13 +24,13 @@ func eventually(t testing.TB, what string, cond func() bool) {
 }
 
 // afterPowerFailure opens what was synced, and nothing else.
-func afterPowerFailure(t testing.TB, fs *vfs.MemFS) *TaskStore {
+func afterPowerFailure(t testing.TB, fs *crashFS) *TaskStore {
 	t.Helper()
 	return openStore(t, "t", memOptions(fs.CrashClone(vfs.CrashCloneCfg{})), countsSpec)
 }
 
 func TestDurability(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "t", memOptions(fs), countsSpec)
 	kv := handle(t, s, "counts")
 	put := func(v string, n int64) {
@@ -60,7 +60,7 @@ func TestDurability(t *testing.T) {
 }
 
 func TestBackgroundSync(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	o := memOptions(fs)
 	o.SyncInterval = time.Millisecond
 	s := openStore(t, "t", o, countsSpec)
@@ -109,7 +109,7 @@ func TestSyncTimer(t *testing.T) {
 }
 
 func TestSyncEveryCommit(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	o := memOptions(fs)
 	o.SyncEveryCommit = true
 	s := openStore(t, "t", o, countsSpec)
@@ -122,7 +122,7 @@ func TestSyncEveryCommit(t *testing.T) {
 }
 
 func TestReplayIsReported(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "t", memOptions(fs), countsSpec)
 	for n := int64(1); n <= 3; n++ {
 		must(t, handle(t, s, "counts").Put([]byte("k"), make([]byte, 1000), 1))
@@ -160,7 +160,7 @@ func TestCloseInsideAScan(t *testing.T) {
 // program's own, which Register takes the point of.
 func TestSyncAfterRegisterWithAnOwnStore(t *testing.T) {
 	for _, manages := range []bool{true, false} {
-		fs := vfs.NewCrashableMem()
+		fs := newCrashFS()
 		file, err := openFileStore(fs, "files/own", manages)
 		must(t, err)
 		s := openStore(t, "t", memOptions(fs))
@@ -179,7 +179,7 @@ func TestSyncAfterRegisterWithAnOwnStore(t *testing.T) {
 // Stores may be registered while a background sync is under way. Run it with -race.
 func TestSyncWhileStoresAreRegistered(t *testing.T) {
 	for _, own := range []bool{false, true} {
-		fs, spec := vfs.NewCrashableMem(), memorySpec
+		fs, spec := newCrashFS(), memorySpec
 		if own {
 			file, err := openFileStore(fs, "files/own", true)
 			must(t, err)

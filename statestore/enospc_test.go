@@ -189,7 +189,7 @@ func fullChild() {
 
 // fillAt lets the disk be full from write number at on; it tells whether it came so far.
 func fillAt(d fullDisk, at int64) (reached bool) {
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	var n atomic.Int64
 	var counts, hit atomic.Bool
 	o := memOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -65,7 +65,7 @@ func errnosChild() {
 
 func runWithErrno(errno syscall.Errno, hits func(errorfs.Op) bool, file, tells string) error {
 	var on atomic.Bool
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	o := memOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if on.Load() && hits(op) && strings.Contains(op.Path, file) {
 			return &os.PathError{Op: "reach", Path: op.Path, Err: errno}

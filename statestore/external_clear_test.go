@@ -10,7 +10,7 @@ import (
 // of the changelog that was given up: the records before it would be missing from then on.
 func TestClearOfOwnStoreLastsLongerThanTheDatabases(t *testing.T) {
 	for _, spec := range []Spec{ownSpec, wrappedSpec} {
-		fs := vfs.NewCrashableMem()
+		fs := newCrashFS()
 		open := func(fs vfs.FS) *TaskStore {
 			file, err := openFileStore(fs, "files/"+spec.Name, spec.Name == "own")
 			must(t, err)
@@ -38,7 +38,7 @@ func TestClearOfOwnStoreLastsLongerThanTheDatabases(t *testing.T) {
 // Where neither offset nor commit id says anything, a store that holds something is not the one
 // of the recorded state, which was empty: what was loaded into it is not known to be whole.
 func TestLoadedOwnStoreIsNotComplete(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	spec := ownSpec
 	open := func(fs vfs.FS) *TaskStore { return openWithFile(t, fs, fs, &spec, true) }
 	s := open(fs)

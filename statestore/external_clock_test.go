@@ -75,7 +75,7 @@ func TestOwnVersionedStoreIsBehind(t *testing.T) {
 // keeps its stream time. What it holds must not be hidden then: it is restored from the start.
 func TestStoreWithAClockIsAhead(t *testing.T) {
 	for _, manages := range []bool{true, false} {
-		fs := vfs.NewCrashableMem()
+		fs := newCrashFS()
 		spec := Spec{Name: "own", Kind: KindWindow, Changelog: "app-own-changelog", Retention: time.Hour}
 		open := func(fs vfs.FS) *TaskStore { return openWithFile(t, fs, fs, &spec, manages) }
 		s := open(fs)
@@ -110,7 +110,7 @@ func TestStoreWithAClockIsAhead(t *testing.T) {
 func TestStoreWithAClockHasAnotherContent(t *testing.T) {
 	for name, completed := range map[string]bool{"complete at a later commit": true, "not complete": false} {
 		t.Run(name, func(t *testing.T) {
-			db, files := vfs.NewCrashableMem(), vfs.NewMem()
+			db, files := newCrashFS(), vfs.NewMem()
 			spec := Spec{Name: "own", Kind: KindTimestampedWindow, Changelog: "app-own-changelog", Retention: time.Hour, WindowSize: time.Minute}
 			open := func(fs vfs.FS) *TaskStore { return openWithFile(t, fs, files, &spec, true) }
 			s := open(db)

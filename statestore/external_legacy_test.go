@@ -169,7 +169,7 @@ func TestLegacyCheckpointSurvivesPowerLoss(t *testing.T) {
 	random := testseed.New(t)
 	for name, c := range legacyCheckpoints {
 		for _, percent := range []int{0, 50, 100} {
-			fs := vfs.NewCrashableMem()
+			fs := newCrashFS()
 			s, _ := openLegacy(t, fs, "t")
 			must(t, s.Sync())
 			must(t, s.Close())

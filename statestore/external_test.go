@@ -157,7 +157,7 @@ func TestStoresBesideTheDatabaseSurviveACrash(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := &besideScript{logs: map[string][]RestoreRecord{}, ends: map[string][]int{}}
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	var mu sync.Mutex
 	crashes, restores := 0, map[int]int{}
 	injected := errorfs.Wrap(fs, onWrite(func(i int64) error {

@@ -79,7 +79,7 @@ func failuresChild() {
 // runWithFailure tells whether the script came to write number at.
 func runWithFailure(at int64, errno syscall.Errno, stays bool) (reached bool, err error) {
 	c := &script{commits: 8, big: 2}
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	var hit atomic.Bool
 	o := memOptions(errorfs.Wrap(fs, onWrite(func(i int64) error {
 		if i == at || stays && i > at {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestStampOwner(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := writeSome(t, "t", memOptions(fs))
 	if s.Owner() != (Owner{}) {
 		t.Errorf("a new task store has the owner %v", s.Owner())
@@ -44,7 +44,7 @@ func TestStampOwner(t *testing.T) {
 }
 
 func TestImport(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "t", memOptions(fs), countsSpec, latestSpec)
 	must(t, s.Load("latest", []RestoreRecord{{Key: []byte("a"), Value: []byte("1"), Timestamp: 9}}))
 	must(t, s.Load("latest", []RestoreRecord{{Key: []byte("b"), Value: []byte("2"), Timestamp: 9}}))

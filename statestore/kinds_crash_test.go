@@ -112,7 +112,7 @@ func TestKindsAfterCrash(t *testing.T) {
 	t.Parallel()
 	rng := testseed.New(t)
 	c := &kindsScript{states: map[int64][]string{}}
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	var mu sync.Mutex
 	seen := map[int64]bool{}
 	o := memOptions(errorfs.Wrap(fs, onWrite(func(i int64) error {

@@ -26,7 +26,7 @@ func sortedRows(n, size int) iter.Seq2[Row, error] {
 }
 
 func TestLoadSorted(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "t", memOptions(fs), countsSpec, latestSpec)
 	const n, size = 3000, 12_000 // three tables
 	must(t, s.LoadSorted("counts", sortedRows(n, size)))
@@ -56,7 +56,7 @@ func TestLoadSorted(t *testing.T) {
 
 // The tables do not wait for the log, so what was written before must be on the disk first.
 func TestLoadSortedComesBehindTheLog(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "t", memOptions(fs), countsSpec, latestSpec)
 	must(t, s.Restore("latest", []RestoreRecord{{Key: []byte("k"), Value: []byte("v"), Timestamp: 1}}, 5))
 	must(t, s.LoadSorted("counts", sortedRows(10, 10)))
@@ -67,7 +67,7 @@ func TestLoadSortedComesBehindTheLog(t *testing.T) {
 }
 
 func TestLoadSortedRefuses(t *testing.T) {
-	s := openStore(t, "t", memOptions(vfs.NewCrashableMem()), countsSpec, latestSpec)
+	s := openStore(t, "t", memOptions(newCrashFS()), countsSpec, latestSpec)
 	given := func(list ...Row) iter.Seq2[Row, error] {
 		return func(yield func(Row, error) bool) {
 			for _, r := range list {

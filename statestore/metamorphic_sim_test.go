@@ -72,7 +72,7 @@ func newSim(c simConfig) *sim {
 	h.last = newSimState(nil)
 	for i := range h.places {
 		empty := newSimState(h.specs)
-		h.places[i] = &simPlace{fs: vfs.NewCrashableMem(), committed: empty, since: []*simState{empty}}
+		h.places[i] = &simPlace{fs: newCrashFS(), committed: empty, since: []*simState{empty}}
 	}
 	h.p = h.places[0]
 	h.tell("seed %d, engine %d, cache %d, sync every commit %t, stores %s", c.seed, h.o.Engine, h.o.CacheBytes, h.o.SyncEveryCommit, h.names())
@@ -192,7 +192,7 @@ type simFaults struct {
 	kind  int
 	after int // operations; 0 = nothing is to happen
 	hit   bool
-	clone *vfs.MemFS // what the power loss left, and
+	clone *crashFS // what the power loss left, and
 	left  []*simState
 	rng   *rand.Rand
 }

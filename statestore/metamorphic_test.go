@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/tidemark-streams/tidemark/internal/testseed"
 )
 
@@ -246,7 +245,7 @@ var simSpecs = func() []Spec {
 
 // simPlace is a directory of the task.
 type simPlace struct {
-	fs        *vfs.MemFS
+	fs        *crashFS
 	committed *simState
 	// since are the states that a crash may leave, from the one that is on the disk for certain
 	// to the one of the last batch that was begun.

@@ -101,13 +101,13 @@ func allBytes(s *TaskStore) (string, error) {
 // the step makes.
 type powerLoss struct {
 	t       *testing.T
-	fs      *vfs.MemFS
+	fs      *crashFS
 	rng     *rand.Rand
 	allowed []string // states, from the last that is on the disk for certain
 
 	mu      sync.Mutex
 	on      bool
-	left    []*vfs.MemFS
+	left    []*crashFS
 	crashes int
 }
 
@@ -181,7 +181,7 @@ func TestPowerLossInEveryVerb(t *testing.T) {
 	rng := testseed.New(t)
 	for i := range verbs(nil) {
 		t.Run(verbs(nil)[i].name, func(t *testing.T) {
-			l := &powerLoss{t: t, fs: vfs.NewCrashableMem(), rng: rng}
+			l := &powerLoss{t: t, fs: newCrashFS(), rng: rng}
 			o := memOptions(errorfs.Wrap(l.fs, onWrite(func(int64) error {
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -228,14 +228,14 @@ func filled(t testing.TB, o Options) (*TaskStore, *Sealed) {
 // TestPowerLossDuringDamageMark: the mark is there or not, with the reason or without it, and the
 // database stays what it was.
 func TestPowerLossDuringDamageMark(t *testing.T) {
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	rng := testseed.New(t)
 	s, _ := filled(t, memOptions(mem))
 	s.Drop()
 	want, err := allBytes(s)
 	must(t, err)
 	must(t, s.Close())
-	var left []*vfs.MemFS
+	var left []*crashFS
 	marked := errorfs.Wrap(mem, onWrite(func(int64) error {
 		left = append(left, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}))
 		return nil

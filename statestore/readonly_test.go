@@ -142,7 +142,7 @@ func TestReadOnlyAfterClose(t *testing.T) {
 
 // After a crash the log is replayed into memory, and not one byte is written or synced.
 func TestReadOnlyAfterCrash(t *testing.T) {
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	s := writeSome(t, "t", memOptions(mem))
 	must(t, s.Sync())
 	var writes atomic.Int64

@@ -26,7 +26,7 @@ func TestRunsAreAsBatches(t *testing.T) {
 	rng := testseed.New(t)
 	for _, spec := range []Spec{countsSpec, latestSpec} {
 		t.Run(spec.Name, func(t *testing.T) {
-			fs := vfs.NewCrashableMem()
+			fs := newCrashFS()
 			runs := openStore(t, "runs", memOptions(fs), countsSpec, latestSpec)
 			other := "latest"
 			if spec.Name == other {
@@ -78,7 +78,7 @@ func randomRecords(rng *rand.Rand, n int) (records []RestoreRecord) {
 // batches gives the rows that an ordinary restore leaves.
 func batches(t *testing.T, spec Spec, records []RestoreRecord) []Row {
 	t.Helper()
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "batches", memOptions(fs), countsSpec, latestSpec)
 	must(t, s.Restore(spec.Name, records, int64(len(records))))
 	must(t, s.Sync())
@@ -105,7 +105,7 @@ func stateOf(t *testing.T, v *View, name string) StoreMetadata {
 
 // What is deleted later than the run in which it was written is not there afterwards, in a run that holds nothing else.
 func TestRunOfDeletions(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "t", memOptions(fs), countsSpec)
 	x := restoreRuns(t, s, "counts", 1)
 	must(t, x.Add([]RestoreRecord{{Key: []byte("a"), Value: []byte("1")}, {Key: []byte("b"), Value: []byte{}}}, 2))
@@ -130,7 +130,7 @@ func TestRunOfDeletions(t *testing.T) {
 // A restore that is at its end makes place for another while its last run is written; and what is asked for
 // afterwards is what became of that run.
 func TestRunsEnd(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	s := openStore(t, "t", memOptions(fs), countsSpec, latestSpec)
 	s.write.Lock() // nothing is written
 	var ending []*RunRestore
@@ -187,7 +187,7 @@ func TestRunsEnd(t *testing.T) {
 // Runs are for stores in the database that are plain maps; and for as many at a time as there is memory for.
 func TestRunsAreRefused(t *testing.T) {
 	windows := windowSpec(time.Hour)
-	s := openStore(t, "t", memOptions(vfs.NewCrashableMem()), countsSpec, latestSpec, windows, memorySpec)
+	s := openStore(t, "t", memOptions(newCrashFS()), countsSpec, latestSpec, windows, memorySpec)
 	for _, name := range []string{windows.Name, memorySpec.Name} {
 		if _, err := s.RestoreRuns(name); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)

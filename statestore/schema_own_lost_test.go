@@ -13,7 +13,7 @@ import (
 // ownLost is a store of the program's own whose task's database loses what was not synced.
 type ownLost struct {
 	t    *testing.T
-	fs   *vfs.MemFS
+	fs   *crashFS
 	spec Spec
 }
 
@@ -57,7 +57,7 @@ func TestOwnSchemaVersionIsDurableBeforeItsRows(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := &ownLost{t: t, fs: vfs.NewCrashableMem(), spec: Spec{Name: "own", Kind: KindKeyValue, Changelog: "c"}}
+			x := &ownLost{t: t, fs: newCrashFS(), spec: Spec{Name: "own", Kind: KindKeyValue, Changelog: "c"}}
 			before(x)
 			s := x.open(2)
 			must(t, s.Restore("own", []RestoreRecord{{Key: []byte("k"), Value: []byte("v"), Timestamp: 1, Schema: 2}}, 1))
@@ -72,7 +72,7 @@ func TestOwnSchemaVersionIsDurableBeforeItsRows(t *testing.T) {
 
 // TestOwnStoreOutlivesItsTaskStore: nothing says which schema version its rows have.
 func TestOwnStoreOutlivesItsTaskStore(t *testing.T) {
-	x := &ownLost{t: t, fs: vfs.NewCrashableMem(), spec: Spec{Name: "own", Kind: KindKeyValue, Changelog: "c"}}
+	x := &ownLost{t: t, fs: newCrashFS(), spec: Spec{Name: "own", Kind: KindKeyValue, Changelog: "c"}}
 	fill := func() {
 		s := x.open(1)
 		must(t, handle(t, s, "own").Put([]byte("k"), []byte("v"), 1))
@@ -116,7 +116,7 @@ func TestOwnStoreOutlivesItsTaskStore(t *testing.T) {
 func TestOwnSegmentsAreDurableBeforeTheirRows(t *testing.T) {
 	for name, manages := range map[string]bool{"own": true, "wrapped": false} {
 		t.Run(name, func(t *testing.T) {
-			fs := vfs.NewCrashableMem()
+			fs := newCrashFS()
 			open := func(retention time.Duration) *TaskStore {
 				f, err := openFileStore(fs, "own/own", manages)
 				must(t, err)

@@ -150,12 +150,12 @@ func TestMigrateOwnStores(t *testing.T) {
 func TestPowerLossDuringOwnMigration(t *testing.T) {
 	const keys = 4
 	rng := testseed.New(t)
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	o := memOptions(nil)
 	o.FS, o.migrateBatchBytes = fs, 40
 	logs := fillOwnSchema(t, o, keys)
 	var losing atomic.Bool
-	var left []*vfs.MemFS
+	var left []*crashFS
 	var one sync.Mutex // the database writes on several goroutines
 	o.FS = errorfs.Wrap(fs, onWrite(func(int64) error {
 		one.Lock()

@@ -264,11 +264,11 @@ func TestPowerLossDuringMigration(t *testing.T) {
 	half := 0
 	rng := testseed.New(t)
 	for at := int64(1); ; at += every {
-		mem := vfs.NewCrashableMem()
+		mem := newCrashFS()
 		fill(mem)
 		var on atomic.Bool
 		var n atomic.Int64
-		var clone *vfs.MemFS
+		var clone *crashFS
 		options := func(fs vfs.FS) Options {
 			o := memOptions(fs)
 			o.migrateBatchBytes, o.SyncEveryCommit = 30, true // a few rows a batch, each a write

@@ -90,7 +90,7 @@ func TestSnapshotWhileCommitting(t *testing.T) {
 }
 
 func TestSnapshotOfAClosedDirectory(t *testing.T) {
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	s := writeSome(t, "t", memOptions(mem))
 	must(t, s.Sync())
 	for name, links := range map[string]bool{"linked": true, "copied": false} {

@@ -393,7 +393,7 @@ func testOverlayBound(t *testing.T, o Options) {
 
 // A file that stayed from the creation would let a damaged database be made anew.
 func TestCreationEndsDurably(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := newCrashFS()
 	openStore(t, "state/t", memOptions(fs), countsSpec)
 	names, err := fs.CrashClone(vfs.CrashCloneCfg{}).List("state/t")
 	must(t, err)

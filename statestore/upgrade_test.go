@@ -61,9 +61,9 @@ func TestUpgradeFromFormat1(t *testing.T) {
 }
 
 // memCopy takes a directory into a file system in memory.
-func memCopy(t *testing.T, dir string) *vfs.MemFS {
+func memCopy(t *testing.T, dir string) *crashFS {
 	t.Helper()
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	copyInto(t, mem, dir)
 	return mem
 }
@@ -92,7 +92,7 @@ func TestPowerLossDuringUpgrade(t *testing.T) {
 	for at := int64(1); ; at++ {
 		mem := memCopy(t, "testdata/format-1")
 		var n atomic.Int64
-		var clone *vfs.MemFS
+		var clone *crashFS
 		o := memOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && n.Add(1) == at {
 				clone = mem.CrashClone(vfs.CrashCloneCfg{})
@@ -172,7 +172,7 @@ func TestNewerEngineIsLeftAlone(t *testing.T) {
 
 // A database that was never flushed by its user has its format record in a table.
 func TestNewerFormatOfANewDatabase(t *testing.T) {
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	s := writeSome(t, "t", memOptions(mem))
 	must(t, s.Sync())
 	clone := mem.CrashClone(vfs.CrashCloneCfg{}) // with everything else in the log
