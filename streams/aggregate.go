@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"time"
+
 	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/serde"
 )
@@ -55,27 +57,41 @@ func hangAggregate[K, V, A any](g *KGroupedStream[K, V], prefix string, isNil bo
 	node := g.b.hang(&graphNode{name: name, write: func(t *processor.Topology, parents []string) {
 		old := rows.old
 		processor.AddProcessor(t, name, func() *aggregate[K, V, A] {
-			return &aggregate[K, V, A]{fold: f, handle: handle, key: g.key, caching: c, old: old}
+			return &aggregate[K, V, A]{fold: f, groups: groups[K, A]{handle: handle, key: g.key, caching: c, old: old}}
 		}, parents, handle)
 		processor.ReadsByKey(t, name, store)
 	}}, parent)
 	return &KTable[K, A]{b: g.b, node: node, key: g.key, value: value, rows: rows, read: readStore(handle)}
 }
 
-type aggregate[K, V, A any] struct {
-	fold[K, V, A]
+// groups are the rows that an aggregation keeps, one of each group.
+type groups[K, A any] struct {
 	handle  processor.TimestampedKeyValueHandle[K, A]
 	key     serde.Serde[K]
 	caching caching
 	rows    *processor.TimestampedKeyValueStore[K, A]
 	updates updates[K, A]
-	old     bool
+	old     bool // somebody behind the table asked for old values
 }
 
 // Init opens the store.
-func (p *aggregate[K, V, A]) Init(ctx processor.Context[K, change[A]]) error {
-	p.rows = p.handle.In(ctx)
-	return p.updates.open(ctx, p.rows, p.key, p.caching, p.old)
+func (g *groups[K, A]) Init(ctx processor.Context[K, change[A]]) error {
+	g.rows = g.handle.In(ctx)
+	return g.updates.open(ctx, g.rows, g.key, g.caching, g.old)
+}
+
+// put writes the row that a record made of one with the time at, if there was one, and sends the change on: no row goes back in time.
+func (g *groups[K, A]) put(ctx processor.Context[K, change[A]], out processor.Record[K, change[A]], at time.Time, was bool) error {
+	of := out.Timestamp
+	if was && at.After(of) {
+		out.Timestamp = at
+	}
+	return g.updates.put(ctx, out, of)
+}
+
+type aggregate[K, V, A any] struct {
+	fold[K, V, A]
+	groups[K, A]
 }
 
 // Process brings r into its key's row.
@@ -109,9 +125,5 @@ func (p *aggregate[K, V, A]) Process(ctx processor.Context[K, change[A]], r proc
 		c.setOld(old)
 	}
 	c.setNew(p.step(r.Key, row, has, r.Value))
-	out := processor.WithValue(r, c)
-	if ok && at.After(r.Timestamp) {
-		out.Timestamp = at
-	}
-	return p.updates.put(ctx, out, r.Timestamp)
+	return p.put(ctx, processor.WithValue(r, c), at, ok)
 }

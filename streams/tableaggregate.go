@@ -63,7 +63,7 @@ func hangTableAggregate[K, V, A any](g *KGroupedTable[K, V], prefix string, isNi
 	node := g.b.hang(&graphNode{name: name, write: func(t *processor.Topology, parents []string) {
 		old := rows.old
 		processor.AddProcessor(t, name, func() *tableAggregate[K, V, A] {
-			return &tableAggregate[K, V, A]{regroup: f, handle: handle, key: g.key, caching: c, old: old}
+			return &tableAggregate[K, V, A]{regroup: f, groups: groups[K, A]{handle: handle, key: g.key, caching: c, old: old}}
 		}, parents, handle)
 		processor.ReadsByKey(t, name, store)
 	}}, g.partitioned(store, sink, source))
@@ -72,18 +72,7 @@ func hangTableAggregate[K, V, A any](g *KGroupedTable[K, V], prefix string, isNi
 
 type tableAggregate[K, V, A any] struct {
 	regroup[K, V, A]
-	handle  processor.TimestampedKeyValueHandle[K, A]
-	key     serde.Serde[K]
-	caching caching
-	rows    *processor.TimestampedKeyValueStore[K, A]
-	updates updates[K, A]
-	old     bool
-}
-
-// Init opens the store.
-func (p *tableAggregate[K, V, A]) Init(ctx processor.Context[K, change[A]]) error {
-	p.rows = p.handle.In(ctx)
-	return p.updates.open(ctx, p.rows, p.key, p.caching, p.old)
+	groups[K, A]
 }
 
 // Process takes the old value out of the group's row and puts the new one in.
@@ -112,9 +101,5 @@ func (p *tableAggregate[K, V, A]) Process(ctx processor.Context[K, change[A]], r
 	if has {
 		c.setNew(row)
 	}
-	out := processor.WithValue(r, c)
-	if ok && at.After(r.Timestamp) {
-		out.Timestamp = at
-	}
-	return p.updates.put(ctx, out, r.Timestamp)
+	return p.put(ctx, processor.WithValue(r, c), at, ok)
 }
