@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +33,7 @@ type rounds struct {
 	transacted atomic.Bool
 	limits     task.Limits
 	failures   *taskFailures // of this round
-	fenced     time.Time     // when a member was fenced that was replaced
+	fenced     []time.Time   // when members were fenced that were replaced, of the last minute
 }
 
 func (r *rounds) run(ctx context.Context) error {
@@ -64,19 +65,24 @@ func (r *rounds) run(ctx context.Context) error {
 	}
 }
 
-// fencedAgain is how soon a second fencing means another process.
-const fencedAgain = time.Minute
+// A member that was fenced more often than fencedMost in fencedWithin has met another process.
+const (
+	fencedMost   = 4
+	fencedWithin = time.Minute
+)
 
-// rejoin puts a new member in the place of one that was fenced, once. librdkafka fences itself: when its session has run out,
-// because the broker did not answer for so long, it joins as a new member, and what was still under way of the old one is refused
-// with the same code, which ends it for good. Another process that has the instance id fences the new member too.
+// rejoin puts a new member in the place of one that was fenced. librdkafka fences itself: when its session has run out, because
+// the broker did not answer for so long, it joins as a new member, and what was still under way of the old one is refused with the
+// same code, which ends it for good. Another process that has the instance id fences each new member too, until one of the
+// two gives up: who was fenced first.
 func (r *rounds) rejoin(ctx context.Context, fenced error) error {
 	a := r.app
-	if time.Since(r.fenced) < max(fencedAgain, 3*a.cfg.SessionTimeout) {
+	r.fenced = slices.DeleteFunc(r.fenced, func(t time.Time) bool { return time.Since(t) > max(fencedWithin, 3*a.cfg.SessionTimeout) })
+	if len(r.fenced) == fencedMost {
 		return fenced
 	}
-	r.fenced = time.Now()
-	a.log.Warn("fenced in the group; joining again, once: if another process has this instance id, one of the two ends", "reason", fenced)
+	r.fenced = append(r.fenced, time.Now())
+	a.log.Warn("fenced in the group; joining again: if another process has this instance id, one of the two ends soon", "reason", fenced)
 	a.closeClient(ctx, r.member.membership)
 	m, err := a.join(r.dir)
 	if err != nil {
