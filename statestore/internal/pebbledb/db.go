@@ -289,10 +289,10 @@ func (d *DB) Close() error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		d.underway.Lock()
-		defer d.underway.Unlock()
-		if d.left.Load() {
-			return // nobody waits any more, and the disk would not answer
+		d.underway.Lock() // for good
+		if level, _ := d.latch.state(); level == fatal || d.left.Load() {
+			done <- nil // what was under way ended in a panic, or nobody waits any more and the disk would not answer
+			return
 		}
 		panicked, err := guard("close", d.db.Close)
 		if panicked {
