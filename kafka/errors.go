@@ -32,7 +32,7 @@ const (
 	ClassIllegalGeneration
 	// ClassUnknownMember: the group does not (or no longer) know the member id.
 	ClassUnknownMember
-	// ClassInstanceFenced: another process uses the same instance id.
+	// ClassInstanceFenced: another member has the same instance id: another process, or one that this client was itself.
 	ClassInstanceFenced
 	// ClassOffsetOutOfRange: the offset is before the start or behind the end of the log.
 	ClassOffsetOutOfRange

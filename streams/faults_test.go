@@ -125,7 +125,8 @@ func TestSecondProcessTakesOver(t *testing.T) {
 	})
 }
 
-// A process that takes another's instance id fences it: the old one stops and says who it is.
+// A process that takes another's instance id fences it, and is fenced by it: in the end the old one, which was fenced first, stops
+// and says who it is.
 func TestInstanceIDTaken(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
 		if e.client.Name() == "confluent" && !inChild(t) { // a fenced librdkafka consumer cannot be closed

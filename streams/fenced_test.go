@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-streams/tidemark/internal/testbroker"
 	"github.com/tidemark-streams/tidemark/kafka"
 	"github.com/tidemark-streams/tidemark/kafka/kafkatest"
+	"github.com/tidemark-streams/tidemark/processor"
 	"github.com/tidemark-streams/tidemark/streams"
 )
 
@@ -77,6 +78,33 @@ func TestFencedMemberJoinsAgain(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if n := client.members.Load(); n != 1+times {
+		t.Errorf("%d members", n)
+	}
+}
+
+// An application that is told to stop takes no place again: another process has its instance id, its successor perhaps.
+func TestFencedMemberOfAStoppingApplication(t *testing.T) {
+	e := newEnv(t, testbroker.Kfake(t), clients[0])
+	client := fencing{e.client, &atomic.Pointer[fencedMembership]{}, &atomic.Int32{}}
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	cfg := e.config()
+	cfg.Client, cfg.InstanceID = client, "the-one"
+	app := e.start(e.one(each(func(processor.Context[string, string], processor.Record[string, string]) error {
+		close(inside)
+		<-goOn
+		return nil
+	})), cfg)
+	e.produce("v")
+	<-inside
+	client.now.Load().end()
+	closed := make(chan error)
+	go func() { closed <- app.Close(e.ctx()) }()
+	kafkatest.Eventually(t, time.Minute, "it is being closed", func() bool { return app.State() == streams.Closing })
+	close(goOn)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if n := client.members.Load(); n != 1 {
 		t.Errorf("%d members", n)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +32,7 @@ type rounds struct {
 	transacted atomic.Bool
 	limits     task.Limits
 	failures   *taskFailures // of this round
-	fenced     []time.Time   // when members were fenced that were replaced, of the last minute
+	fences     fences
 }
 
 func (r *rounds) run(ctx context.Context) error {
@@ -65,10 +64,16 @@ func (r *rounds) run(ctx context.Context) error {
 	}
 }
 
-// A member that was fenced more often than fencedMost in fencedWithin has met another process.
+// fences are the members in a row that were fenced and replaced, one soon behind the other.
+type fences struct {
+	n    int
+	last time.Time
+}
+
+// Who is fenced more often than fencedMost in a row, with less than fencedApart between, has met another process.
 const (
-	fencedMost   = 4
-	fencedWithin = time.Minute
+	fencedMost  = 4
+	fencedApart = time.Minute
 )
 
 // rejoin puts a new member in the place of one that was fenced. librdkafka fences itself: when its session has run out, because
@@ -77,11 +82,17 @@ const (
 // two gives up: who was fenced first.
 func (r *rounds) rejoin(ctx context.Context, fenced error) error {
 	a := r.app
-	r.fenced = slices.DeleteFunc(r.fenced, func(t time.Time) bool { return time.Since(t) > max(fencedWithin, 3*a.cfg.SessionTimeout) })
-	if len(r.fenced) == fencedMost {
+	if a.stopping.Err() != nil {
+		return errStopped // a new member would take the place of a successor
+	}
+	if time.Since(r.fences.last) > max(fencedApart, 3*a.cfg.SessionTimeout) {
+		r.fences.n = 0
+	}
+	if r.fences.n == fencedMost {
 		return fenced
 	}
-	r.fenced = append(r.fenced, time.Now())
+	r.fences.n++
+	r.fences.last = time.Now()
 	a.log.Warn("fenced in the group; joining again: if another process has this instance id, one of the two ends soon", "reason", fenced)
 	a.closeClient(ctx, r.member.membership)
 	m, err := a.join(r.dir)
