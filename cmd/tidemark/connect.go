@@ -75,7 +75,8 @@ func (g *groupFlags) missing(needsStateDir bool) string {
 
 // open makes a client. The caller closes it.
 func (c *connection) open() (*kgo.Client, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(c.brokers, ",")...), kgo.ClientID("tidemark"), kgo.DisableClientMetrics()}
+	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(c.brokers, ",")...), kgo.ClientID("tidemark"), kgo.DisableClientMetrics(),
+		kgo.MetadataMinAge(50 * time.Millisecond)} // who asks again wants the broker's answer, not the one of five seconds ago
 	if c.tls {
 		opts = append(opts, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}

@@ -155,7 +155,7 @@ func awaitGone(ctx context.Context, adm *kadm.Client, names []string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the topics are deleted, but the broker still shows %s: let no process of the application start before they are gone (tidemark reset --dry-run shows them)", strings.Join(names, ", "))
+			return errors.Join(fmt.Errorf("the topics are deleted, but the broker still shows %s: let no process of the application start before they are gone (tidemark reset --dry-run shows them)", strings.Join(names, ", ")), err)
 		}
 	}
 }
