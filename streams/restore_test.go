@@ -282,7 +282,9 @@ func TestRestoreGoesOnAfterAKill(t *testing.T) {
 		padding      int // of each key: a run is 32 MiB
 	}{{"restore-batch", 100, 1_000_000, 30_000, 0}, {"restore-batch:2", 100_000, 1_000_000, 30_000, 0}, {"restore-run", 100, 1000, 40_000, 1000}} {
 		for n, client := range clients { // the guarantees by turns
-			if testing.Short() && n > 0 || !testbroker.Full() && len(clients) > 1 && !testing.Short() && (i+n)%2 == 1 {
+			switch {
+			case len(clients) == 1:
+			case testing.Short() && n > 0, !testing.Short() && !testbroker.Half(i+n):
 				continue
 			}
 			g := guarantees[n%len(guarantees)]

@@ -7,8 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/tidemark-streams/tidemark/kafka"
-	"github.com/tidemark-streams/tidemark/kafka/kafkatest"
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
 	"github.com/tidemark-streams/tidemark/streams"
 )
 
@@ -81,18 +80,7 @@ func (e *env) grow(topic string) {
 	}
 }
 
-// remove deletes a topic, and waits until it is gone.
 func (e *env) remove(topic string) {
 	e.t.Helper()
-	if err := e.admin.DeleteTopics(e.ctx(), topic); err != nil {
-		e.t.Fatal(err)
-	}
-	kafkatest.Eventually(e.t, 90*time.Second, "the topic is gone", func() bool {
-		var now map[string]kafka.Topic
-		now, err := e.admin.Topics(e.ctx(), topic)
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		return len(now) == 0
-	})
+	testbroker.RemoveTopic(e.t, e.admin, topic)
 }

@@ -66,7 +66,7 @@ func start(t *testing.T, settings ...string) *node {
 func needReal(t *testing.T) {
 	t.Helper()
 	must := os.Getenv("TIDEMARK_REQUIRE_REAL") != ""
-	if !askedFor && !must && os.Getenv("TIDEMARK_TEST_BROKERS") == "" {
+	if !askedFor && !must && !testbroker.HasReal() {
 		t.Skip("built without cgo, and no real broker is asked for: TIDEMARK_TEST_BROKERS is empty")
 	}
 	out, err := exec.Command(script, "check").CombinedOutput()

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
 	"github.com/tidemark-streams/tidemark/kafka/franz"
-	"github.com/tidemark-streams/tidemark/kafka/kafkatest"
 )
 
 // seedSteps are those of writing a store into its changelog again, up to the commit that makes it count.
@@ -69,12 +69,5 @@ func (w *world) deleteChangelog() {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = admin.Close(ctx) }()
-	topic := w.app + "-counts-changelog"
-	if err := admin.DeleteTopics(ctx, topic); err != nil {
-		w.t.Fatal(err)
-	}
-	kafkatest.Eventually(w.t, patience, "the topic is gone", func() bool { // a broker goes on showing it for a moment
-		shown, err := admin.Topics(ctx, topic)
-		return err == nil && len(shown) == 0
-	})
+	testbroker.RemoveTopic(w.t, admin, w.app+"-counts-changelog")
 }

@@ -9,28 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-
 	"github.com/tidemark-streams/tidemark/embedded"
-	"github.com/tidemark-streams/tidemark/kafka/kafkatest"
+	"github.com/tidemark-streams/tidemark/internal/testbroker"
+	kafkafranz "github.com/tidemark-streams/tidemark/kafka/franz"
 )
-
-func (w *world) deleteTopic(name string) {
-	w.t.Helper()
-	cl := w.client()
-	defer cl.Close()
-	got, err := kadm.NewClient(cl).DeleteTopics(context.Background(), name)
-	if err == nil {
-		err = got.Error()
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	kafkatest.Eventually(w.t, 90*time.Second, "the end of the topic", func() bool { // a broker goes on showing it for a moment
-		topics, err := kadm.NewClient(cl).ListTopics(context.Background(), name)
-		return err == nil && !topics.Has(name)
-	})
-}
 
 func numbered(key string, i int) string { return fmt.Sprintf("%s number %d", key, i) }
 
@@ -77,7 +59,12 @@ func TestLostChangelogIsWrittenAgain(t *testing.T) {
 			return text
 		}
 		run(nil)
-		w.deleteTopic(w.app + "-counts-changelog")
+		admin, err := kafkafranz.Client{}.NewAdmin(w.b.Settings())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		testbroker.RemoveTopic(w.t, admin, w.app+"-counts-changelog")
+		_ = admin.Close(context.Background())
 		commits, last := 0, ""
 		run(func(l loop, ended <-chan struct{}) {
 			tick := time.NewTicker(5 * time.Millisecond)

@@ -34,7 +34,7 @@ type cast struct{ on, client, guarantee string }
 func casts(t *testing.T, p plot) (all []cast) {
 	turn := testbroker.Turn(t)
 	brokers, guarantee := []string{"kfake", "kafka"}, []string{"exactly-once", "at-least-once"}[turn/2%2]
-	if p.proxy {
+	if p.proxy || !testbroker.HasReal() {
 		brokers = brokers[:1]
 	}
 	all = []cast{{brokers[turn%len(brokers)], "franz", guarantee}, {brokers[(turn+1)%len(brokers)], "confluent", "exactly-once"}}
